@@ -19,7 +19,8 @@ inline std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b
 }
 
 /// `value` rounded up to a multiple of `unit` (> 0).
-inline std::optional<std::uint64_t> checked_round_up(std::uint64_t value, std::uint64_t unit) noexcept {
+inline std::optional<std::uint64_t> checked_round_up(std::uint64_t value,
+                                                     std::uint64_t unit) noexcept {
   const std::uint64_t rest = value % unit;
   return rest == 0 ? std::optional(value) : checked_add(value, unit - rest);
 }

@@ -42,12 +42,18 @@ constexpr std::array kKinds = {
     KindRow{ErrorKind::kInternal, "Internal", 4},
 };
 
-const KindRow& row(ErrorKind kind) noexcept { return kKinds[static_cast<std::size_t>(kind)]; }
+const KindRow& row(ErrorKind kind) noexcept {
+  return kKinds[static_cast<std::size_t>(kind)];
+}
 
 }  // namespace
 
-int exit_code(ErrorKind kind) noexcept { return row(kind).exit_code; }
-std::string_view kind_name(ErrorKind kind) noexcept { return row(kind).name; }
+int exit_code(ErrorKind kind) noexcept {
+  return row(kind).exit_code;
+}
+std::string_view kind_name(ErrorKind kind) noexcept {
+  return row(kind).name;
+}
 
 Error::Error(ErrorKind kind, std::string code, std::string message)
     : impl_(std::make_unique<Impl>()) {
@@ -83,9 +89,9 @@ std::string Error::text() const {
 }
 
 std::string Error::json() const {
-  std::string out = fmt::format(R"({{"code":{},"kind":{},"message":{},"context":[)",
-                                json_quote(impl_->code), json_quote(kind_name(impl_->kind)),
-                                json_quote(impl_->message));
+  std::string out =
+      fmt::format(R"({{"code":{},"kind":{},"message":{},"context":[)", json_quote(impl_->code),
+                  json_quote(kind_name(impl_->kind)), json_quote(impl_->message));
   for (auto it = impl_->frames.rbegin(); it != impl_->frames.rend(); ++it) {
     if (it != impl_->frames.rbegin()) out += ',';
     out += json_quote(*it);
@@ -123,7 +129,8 @@ Error missing_tensor(std::string_view name, std::string_view required_by) {
 }
 
 Error shape_mismatch(std::string_view op, std::string_view expected, std::string_view got) {
-  return Error(ErrorKind::kShapeMismatch, fmt::format("Op::{}: expected {}, got {}", op, expected, got))
+  return Error(ErrorKind::kShapeMismatch,
+               fmt::format("Op::{}: expected {}, got {}", op, expected, got))
       .with("op", std::string(op));
 }
 
@@ -135,8 +142,9 @@ Error unsupported_op(std::string_view op, std::string_view backend, std::string_
 
 Error out_of_memory(std::string_view backend, std::uint64_t need_bytes,
                     std::uint64_t available_bytes) {
-  return Error(ErrorKind::kOutOfMemory, fmt::format("{}: out of memory: need {} bytes, {} available",
-                                                    backend, need_bytes, available_bytes));
+  return Error(ErrorKind::kOutOfMemory,
+               fmt::format("{}: out of memory: need {} bytes, {} available", backend, need_bytes,
+                           available_bytes));
 }
 
 Error context_overflow(std::uint64_t position, std::uint64_t limit) {

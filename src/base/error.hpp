@@ -1,5 +1,6 @@
-// Error: every failure that crosses a module boundary, as one pointer. Code + structured detail + context frames
-// added on the way up. The texts are those of spec tables (F, G, D codes and the named kinds); see docs/errors.md.
+// Error: every failure that crosses a module boundary, as one pointer. Code + structured detail +
+// context frames added on the way up. The texts are those of spec tables (F, G, D codes and the
+// named kinds); see docs/errors.md.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ enum class ErrorKind : std::uint8_t {
   kInternal,  // a broken invariant of ours: always a bug
 };
 
-/// Process exit code of a kind (0 ok; 1 usage and input; 2 format, graph, config; 3 dispatch; 4 memory, device, io; 5 cancelled).
+/// Process exit code of a kind (0 ok; 1 usage and input; 2 format, graph, config; 3 dispatch; 4
+/// memory, device, io; 5 cancelled).
 int exit_code(ErrorKind kind) noexcept;
 
 /// Stable name of a kind, used as the code where no F/G/D code exists ("InvalidInput", "Io", ...).
@@ -60,7 +62,8 @@ class Error {
 
   /// Adds a structured field ("op", "tensor", "position"); shown in JSON only.
   Error&& with(std::string key, std::string value) &&;
-  /// Adds an outer frame (a file path, "layer 3", a tensor name); shown before the message, outermost first.
+  /// Adds an outer frame (a file path, "layer 3", a tensor name); shown before the message,
+  /// outermost first.
   Error&& in(std::string frame) &&;
 
   /// One line: "<outer>: <inner>: <message>".
@@ -87,7 +90,8 @@ Error invalid_input(std::string_view what);
 Error missing_tensor(std::string_view name, std::string_view required_by);
 Error shape_mismatch(std::string_view op, std::string_view expected, std::string_view got);
 Error unsupported_op(std::string_view op, std::string_view backend, std::string_view dtype);
-Error out_of_memory(std::string_view backend, std::uint64_t need_bytes, std::uint64_t available_bytes);
+Error out_of_memory(std::string_view backend, std::uint64_t need_bytes,
+                    std::uint64_t available_bytes);
 Error context_overflow(std::uint64_t position, std::uint64_t limit);
 Error non_finite(std::string_view op, std::string_view tensor, std::uint64_t index);
 Error busy(std::string_view what);

@@ -7,12 +7,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 
 namespace cyb {
 
-/// A whole file mapped read-only and private. Regular files only. The file must not be modified while in use.
+/// A whole file mapped read-only and private. Regular files only. The file must not be modified
+/// while in use.
 class MappedFile {
  public:
   /// Errors: Io with the path and the reason.
@@ -26,7 +28,8 @@ class MappedFile {
   const std::string& path() const noexcept { return path_; }
   /// Last modification, nanoseconds since the epoch.
   std::int64_t mtime_ns() const noexcept { return mtime_ns_; }
-  /// Lets the kernel drop the pages of [offset, offset + size) from this process (they stay in the page cache).
+  /// Lets the kernel drop the pages of [offset, offset + size) from this process (they stay in the
+  /// page cache).
   void release(std::uint64_t offset, std::uint64_t size) const noexcept;
 
  private:
@@ -37,7 +40,8 @@ class MappedFile {
   std::int64_t mtime_ns_ = 0;
 };
 
-/// Writes to a temporary file beside `path`; nothing appears under `path` until commit(). Destroyed without commit: the temporary file is removed.
+/// Writes to a temporary file beside `path`; nothing appears under `path` until commit(). Destroyed
+/// without commit: the temporary file is removed.
 class AtomicFile {
  public:
   static Result<AtomicFile> create(const std::string& path);
@@ -56,19 +60,24 @@ class AtomicFile {
 
  private:
   AtomicFile() = default;
-  int fd_ = -1;
+  Result<void> flush();
+
+  int fd_ = -1;  // -1: moved from or committed
   std::uint64_t size_ = 0;
   std::string path_, temporary_;
+  std::vector<std::byte> buffer_;  // gathers small writes
 };
 
 /// Whole small file as text, refused above `limit_bytes`.
 Result<std::string> read_text_file(const std::string& path, std::uint64_t limit_bytes);
 /// mkdir -p.
 Result<void> make_folders(const std::string& path);
-/// $XDG_DATA_HOME/cyb-llm or ~/.local/share/cyb-llm ($CYB_DATA overrides); likewise cache ($CYB_CACHE).
+/// $XDG_DATA_HOME/cyb-llm or ~/.local/share/cyb-llm ($CYB_DATA overrides); likewise cache
+/// ($CYB_CACHE).
 std::string data_folder();
 std::string cache_folder();
-/// Removes temporary files of AtomicFile that this process still has open; async-signal-safe (for a fatal signal).
+/// Removes temporary files of AtomicFile that this process still has open; async-signal-safe (for a
+/// fatal signal).
 void remove_temporary_files() noexcept;
 
 }  // namespace cyb

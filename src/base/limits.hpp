@@ -15,27 +15,30 @@ struct Limit {
 };
 
 // CYB_LIMIT(constant, name, value, unit, what)
-#define CYB_LIMITS(CYB_LIMIT)                                                                               \
-  CYB_LIMIT(kMaxTextBytes, "text", 536870912, "bytes", "text parts of a .model before the weights")         \
-  CYB_LIMIT(kMaxHeaderBytes, "header", 104857600, "bytes", "safetensors header; GGUF metadata value block") \
-  CYB_LIMIT(kMaxStringBytes, "string", 16777216, "bytes", "one string in a file")                           \
-  CYB_LIMIT(kMaxKeyBytes, "key", 65536, "bytes", "one key or tensor name")                                  \
-  CYB_LIMIT(kMaxRank, "rank", 5, "dimensions", "a stored tensor")                                           \
-  CYB_LIMIT(kMaxGgufRank, "gguf_rank", 4, "dimensions", "a GGUF tensor")                                    \
-  CYB_LIMIT(kMaxGraphRank, "graph_rank", 8, "dimensions", "a tensor in a graph")                            \
-  CYB_LIMIT(kMaxTensors, "tensors", 1048576, "tensors", "in one model")                                     \
-  CYB_LIMIT(kMaxAlignment, "alignment", 1048576, "bytes", "of tensor data in a GGUF")                       \
-  CYB_LIMIT(kMaxJsonDepth, "json_depth", 128, "levels", "nesting of JSON")                                  \
-  CYB_LIMIT(kMaxGraphNodes, "graph_nodes", 1048576, "nodes", "in one graph")                                \
-  CYB_LIMIT(kMaxSubgraphDepth, "subgraph_depth", 32, "levels", "nesting of sub-graphs")                     \
-  CYB_LIMIT(kMaxVocab, "vocab", 4194304, "tokens", "in one vocabulary")                                     \
-  CYB_LIMIT(kMaxTemplateSteps, "template_steps", 1000000, "steps", "of one template rendering")             \
-  CYB_LIMIT(kMaxTemplateOutput, "template_output", 16777216, "bytes", "of one template rendering")          \
-  CYB_LIMIT(kMaxTemplateLoop, "template_loop", 100000, "rounds", "of one template loop")                    \
-  CYB_LIMIT(kMaxTemplateDepth, "template_depth", 64, "levels", "nesting of template constructs")            \
+#define CYB_LIMITS(CYB_LIMIT)                                                                      \
+  CYB_LIMIT(kMaxTextBytes, "text", 536870912, "bytes",                                             \
+            "text parts of a .model before the weights")                                           \
+  CYB_LIMIT(kMaxHeaderBytes, "header", 104857600, "bytes",                                         \
+            "safetensors header; GGUF metadata value block")                                       \
+  CYB_LIMIT(kMaxStringBytes, "string", 16777216, "bytes", "one string in a file")                  \
+  CYB_LIMIT(kMaxKeyBytes, "key", 65536, "bytes", "one key or tensor name")                         \
+  CYB_LIMIT(kMaxRank, "rank", 5, "dimensions", "a stored tensor")                                  \
+  CYB_LIMIT(kMaxGgufRank, "gguf_rank", 4, "dimensions", "a GGUF tensor")                           \
+  CYB_LIMIT(kMaxGraphRank, "graph_rank", 8, "dimensions", "a tensor in a graph")                   \
+  CYB_LIMIT(kMaxTensors, "tensors", 1048576, "tensors", "in one model")                            \
+  CYB_LIMIT(kMaxAlignment, "alignment", 1048576, "bytes", "of tensor data in a GGUF")              \
+  CYB_LIMIT(kMaxJsonDepth, "json_depth", 128, "levels", "nesting of JSON")                         \
+  CYB_LIMIT(kMaxGraphNodes, "graph_nodes", 1048576, "nodes", "in one graph")                       \
+  CYB_LIMIT(kMaxSubgraphDepth, "subgraph_depth", 32, "levels", "nesting of sub-graphs")            \
+  CYB_LIMIT(kMaxVocab, "vocab", 4194304, "tokens", "in one vocabulary")                            \
+  CYB_LIMIT(kMaxTemplateSteps, "template_steps", 1000000, "steps", "of one template rendering")    \
+  CYB_LIMIT(kMaxTemplateOutput, "template_output", 16777216, "bytes", "of one template rendering") \
+  CYB_LIMIT(kMaxTemplateLoop, "template_loop", 100000, "rounds", "of one template loop")           \
+  CYB_LIMIT(kMaxTemplateDepth, "template_depth", 64, "levels", "nesting of template constructs")   \
   CYB_LIMIT(kMaxPromptBytes, "prompt", 67108864, "bytes", "of a prompt or a text to tokenize")
 
-#define CYB_LIMIT_CONSTANT(constant, name, value, unit, what) inline constexpr std::uint64_t constant = value;
+#define CYB_LIMIT_CONSTANT(constant, name, value, unit, what) \
+  inline constexpr std::uint64_t constant = value;
 CYB_LIMITS(CYB_LIMIT_CONSTANT)
 #undef CYB_LIMIT_CONSTANT
 

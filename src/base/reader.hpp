@@ -1,5 +1,5 @@
-// BoundedReader: the one way bytes of a file are read. Little-endian; every read is checked against what remains,
-// and no count read from the input is trusted before it is compared with remaining().
+// BoundedReader: the one way bytes of a file are read. Little-endian; every read is checked against
+// what remains, and no count read from the input is trusted before it is compared with remaining().
 #pragma once
 
 #include <bit>
@@ -15,7 +15,8 @@
 
 namespace cyb {
 
-static_assert(std::endian::native == std::endian::little, "readers and kernels assume little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "readers and kernels assume little-endian");
 
 class BoundedReader {
  public:
@@ -37,7 +38,8 @@ class BoundedReader {
   /// The next `size` bytes, as a view into the input.
   Result<std::span<const std::byte>> take(std::uint64_t size) {
     if (size > remaining()) return fail(truncated(size));
-    const auto out = bytes_.subspan(static_cast<std::size_t>(position_), static_cast<std::size_t>(size));
+    const auto out =
+        bytes_.subspan(static_cast<std::size_t>(position_), static_cast<std::size_t>(size));
     position_ += size;
     return out;
   }
@@ -53,7 +55,8 @@ class BoundedReader {
     return {};
   }
 
-  /// True if `count` items of at least `min_item_size` bytes can still follow: ask before reserving memory.
+  /// True if `count` items of at least `min_item_size` bytes can still follow: ask before reserving
+  /// memory.
   bool can_hold(std::uint64_t count, std::uint64_t min_item_size) const noexcept {
     const auto need = checked_mul(count, min_item_size);
     return need && *need <= remaining();

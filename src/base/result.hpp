@@ -12,7 +12,9 @@ template <class T>
 using Result = std::expected<T, Error>;
 
 /// `return fail(invalid_input("..."));` in a function that returns any Result.
-inline std::unexpected<Error> fail(Error error) { return std::unexpected<Error>(std::move(error)); }
+inline std::unexpected<Error> fail(Error error) {
+  return std::unexpected<Error>(std::move(error));
+}
 
 }  // namespace cyb
 
@@ -20,16 +22,16 @@ inline std::unexpected<Error> fail(Error error) { return std::unexpected<Error>(
 #define CYB_CONCAT(a, b) CYB_CONCAT_INNER(a, b)
 
 /// CYB_TRY(expr): returns the error of a Result, drops its value.
-#define CYB_TRY(expr)                                                          \
-  do {                                                                         \
-    if (auto cyb_result = (expr); !cyb_result) {                               \
-      return ::std::unexpected<::cyb::Error>(std::move(cyb_result).error());   \
-    }                                                                          \
+#define CYB_TRY(expr)                                                        \
+  do {                                                                       \
+    if (auto cyb_result = (expr); !cyb_result) {                             \
+      return ::std::unexpected<::cyb::Error>(std::move(cyb_result).error()); \
+    }                                                                        \
   } while (false)
 
 /// CYB_ASSIGN(auto x, expr): declares or assigns x from a Result, or returns its error.
 #define CYB_ASSIGN(decl, expr) CYB_ASSIGN_INNER(CYB_CONCAT(cyb_result_, __LINE__), decl, expr)
-#define CYB_ASSIGN_INNER(tmp, decl, expr)                                              \
-  auto tmp = (expr);                                                                   \
-  if (!tmp) return ::std::unexpected<::cyb::Error>(std::move(tmp).error());            \
+#define CYB_ASSIGN_INNER(tmp, decl, expr)                                   \
+  auto tmp = (expr);                                                        \
+  if (!tmp) return ::std::unexpected<::cyb::Error>(std::move(tmp).error()); \
   decl = *std::move(tmp)

@@ -1,4 +1,5 @@
-// UTF-8 decoding with Unicode's maximal-subpart rule for bad bytes (Unicode 15, section 3.9, table 3-7).
+// UTF-8 decoding with Unicode's maximal-subpart rule for bad bytes (Unicode 15, section 3.9, table
+// 3-7).
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ std::size_t utf8_find_invalid(std::string_view text) noexcept;
 /// Appends `code_point` (a scalar value) as UTF-8.
 void utf8_append(std::string& out, char32_t code_point);
 
-/// Number of leading bytes that form whole characters; an incomplete last character is left out (for streaming).
+/// Number of leading bytes that form whole characters; an incomplete last character is left out
+/// (for streaming).
 std::size_t utf8_complete_prefix(std::string_view text) noexcept;
 
 /// Copy with every maximal bad subpart replaced by U+FFFD.

@@ -1,0 +1,83 @@
+// Plan: the common currency between paths and backends. Everything is decided when it is built; between tokens only StepParams changes.
+// Nothing here is a host pointer to tensor data: a backend's memory may be invisible to the host.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ops/op.hpp"
+#include "tensor/shape.hpp"
+
+namespace cyb {
+
+class KvStore;
+class Weight;
+
+/// What dimension 0 of an operand is at run time.
+enum class RowKind : std::uint8_t {
+  kFixed,    // the stored shape
+  kTokens,   // StepParams::n_tokens rows (stored: the maximum)
+  kOutputs,  // StepParams::output_rows.size() rows (stored: the maximum)
+};
+
+struct Operand {
+  enum class Kind : std::uint8_t {
+    kNone,        // absent optional input
+    kArena,       // intermediate at `offset` of the arena
+    kWeight,      // `weight`
+    kIds,         // i32 [N] token ids of the run
+    kPositions,   // i32 [N] absolute positions
+    kOutputRows,  // i32 [R] rows whose outputs are wanted
+  };
+  Kind kind = Kind::kNone;
+  RowKind rows = RowKind::kFixed;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::uint64_t offset = 0;        // bytes, multiple of 256
+  const Weight* weight = nullptr;  // owned by the model's weight table, outlives the plan
+};
+
+struct Step {
+  Op op;
+  std::vector<Operand> inputs, outputs;
+  std::string label;  // "layer 3 attention": context of errors and profiles
+};
+
+struct Plan {
+  std::vector<Step> steps;
+  std::vector<Operand> outputs;  // what the caller reads after a run, e.g. logits [R, V]
+  std::uint64_t arena_bytes = 0;
+  std::uint32_t max_tokens = 0;   // N <= max_tokens
+  std::uint32_t max_outputs = 0;  // R <= max_outputs
+};
+
+/// Rows [row_begin, row_begin + n_rows) of a run belong to one sequence that has `past_tokens` positions in the cache.
+struct SequenceSpan {
+  std::uint32_t row_begin = 0;
+  std::uint32_t n_rows = 0;
+  std::uint32_t past_tokens = 0;         // P
+  std::span<const std::uint32_t> pages;  // page ids that hold positions 0 .. P + n_rows - 1, page_tokens each
+};
+
+/// One ragged forward. Borrowed until submit() returns; rows of a sequence are contiguous and in position order.
+struct StepParams {
+  std::span<const std::int32_t> ids;          // [N]
+  std::span<const std::int32_t> positions;    // [N]
+  std::span<const std::int32_t> output_rows;  // [R], ascending
+  std::span<const SequenceSpan> sequences;
+  KvStore* kv = nullptr;
+
+  std::uint32_t n_tokens() const noexcept { return static_cast<std::uint32_t>(ids.size()); }
+};
+
+/// Shape of an operand in a run.
+inline Shape run_shape(const Operand& operand, const StepParams& params) noexcept {
+  Shape shape = operand.shape;
+  if (operand.rows == RowKind::kTokens) shape[0] = params.n_tokens();
+  if (operand.rows == RowKind::kOutputs) shape[0] = static_cast<std::int64_t>(params.output_rows.size());
+  return shape;
+}
+
+}  // namespace cyb

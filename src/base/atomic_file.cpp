@@ -1,0 +1,178 @@
+// AtomicFile: temporary name in the same folder, fsync, rename, fsync of the folder. A fixed
+// registry of open temporaries lets a signal handler remove them without allocation or locks.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/file.hpp"
+
+namespace cyb {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
+
+enum SlotState : int { kFree, kClaimed, kActive };
+
+struct Slot {
+  std::atomic<int> state{kFree};
+  std::array<char, PATH_MAX> path{};
+};
+
+// Zero-initialised (.bss); a process rarely has more than two files open for writing.
+std::array<Slot, 16> g_temporaries;
+std::atomic<unsigned> g_serial{0};
+
+void register_temporary(const std::string& path) noexcept {
+  if (path.size() >= PATH_MAX) return;
+  for (Slot& slot : g_temporaries) {
+    int expected = kFree;
+    if (!slot.state.compare_exchange_strong(expected, kClaimed)) continue;
+    std::memcpy(slot.path.data(), path.c_str(), path.size() + 1);
+    slot.state.store(kActive);
+    return;
+  }
+}
+
+void forget_temporary(const std::string& path) noexcept {
+  for (Slot& slot : g_temporaries) {
+    if (slot.state.load() == kActive && path == slot.path.data()) {
+      slot.state.store(kFree);
+      return;
+    }
+  }
+}
+
+struct SplitPath {
+  std::string folder;  // with its final '/', or empty
+  std::string name;
+};
+
+SplitPath split(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", path};
+  return {path.substr(0, slash + 1), path.substr(slash + 1)};
+}
+
+Result<void> write_all(int fd, const std::string& path, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(io_errno(path, "write", errno));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  const SplitPath parts = split(path);
+  if (parts.name.empty()) return fail(io_error(path, "create", "the name is empty"));
+  struct stat info{};
+  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return fail(io_errno(path, "create", EISDIR));
+  }
+  AtomicFile file;
+  file.path_ = path;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    file.temporary_ = parts.folder + "." + parts.name + "." + std::to_string(::getpid()) + "." +
+                      std::to_string(g_serial.fetch_add(1)) + ".tmp";
+    // Registered before it exists, so that a signal between the two calls leaves nothing behind.
+    register_temporary(file.temporary_);
+    file.fd_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file.fd_ >= 0) return file;
+    const int error = errno;
+    forget_temporary(file.temporary_);
+    if (error != EEXIST && error != EINTR) return fail(io_errno(path, "create", error));
+  }
+  return fail(io_errno(path, "create", EEXIST));
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_),
+      path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      buffer_(std::move(other.buffer_)) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+  forget_temporary(temporary_);
+}
+
+Result<void> AtomicFile::flush() {
+  CYB_TRY(write_all(fd_, path_, buffer_));
+  buffer_.clear();
+  return {};
+}
+
+Result<void> AtomicFile::write(std::span<const std::byte> bytes) {
+  if (fd_ < 0) return fail(io_error(path_, "write", "already committed"));
+  if (buffer_.size() + bytes.size() > kBufferBytes) CYB_TRY(flush());
+  if (bytes.size() >= kBufferBytes) {
+    CYB_TRY(write_all(fd_, path_, bytes));
+  } else {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  }
+  size_ += bytes.size();
+  return {};
+}
+
+Result<void> AtomicFile::write(std::string_view text) {
+  return write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+Result<void> AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (fd_ < 0) return fail(io_error(path_, "write", "already committed"));
+  if (offset > size_ || bytes.size() > size_ - offset) {
+    return fail(io_error(path_, "write", "offset beyond the bytes written"));
+  }
+  CYB_TRY(flush());
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(io_errno(path_, "write", errno));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+  return {};
+}
+
+Result<void> AtomicFile::commit() {
+  if (fd_ < 0) return fail(io_error(path_, "commit", "already committed"));
+  CYB_TRY(flush());
+  if (::fsync(fd_) != 0) return fail(io_errno(path_, "sync", errno));
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return fail(io_errno(path_, "rename into place", errno));
+  }
+  forget_temporary(temporary_);
+  ::close(std::exchange(fd_, -1));
+  const std::string folder = split(path_).folder;
+  const int folder_fd =
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_fd < 0) return {};  // a folder may be writable but not readable: the data is safe
+  const int status = ::fsync(folder_fd);
+  const int error = errno;
+  ::close(folder_fd);
+  // Some file systems cannot sync a folder and say so with EINVAL.
+  if (status != 0 && error != EINVAL) return fail(io_errno(path_, "sync the folder", error));
+  return {};
+}
+
+void remove_temporary_files() noexcept {
+  for (const Slot& slot : g_temporaries) {
+    if (slot.state.load() == kActive) ::unlink(slot.path.data());
+  }
+}
+
+}  // namespace cyb

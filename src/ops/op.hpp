@@ -1,0 +1,103 @@
+// The op registry: tags, attribute schemas, shape rules, f32 references and decompositions, one line each in op_list.inc.
+// Mathematics and tags: docs/ir.md. The reference of an op is its specification; nothing here is tuned for speed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "ops/dim.hpp"
+#include "tensor/tensor_view.hpp"
+
+namespace cyb {
+
+enum class OpTag : std::uint16_t {
+#define CYB_OP(name, tag, min_inputs, max_inputs, n_outputs, cls, fused) k##name = tag,
+#include "ops/op_list.inc"
+#undef CYB_OP
+};
+
+enum class AttrKind : std::uint8_t { kU8, kU32, kU64, kI32, kI64, kF32, kU32List, kI32List, kI64List, kBytes };
+
+struct AttrSpec {
+  std::string_view name;
+  AttrKind kind;
+};
+
+/// u64 values are kept as the bit-equal int64.
+using AttrValue = std::variant<std::int64_t, float, std::vector<std::int64_t>, std::vector<std::byte>>;
+
+/// Attribute values in the order of the op's schema.
+struct Attrs {
+  std::vector<AttrValue> values;
+
+  std::int64_t i(std::size_t k) const { return std::get<std::int64_t>(values[k]); }
+  std::uint32_t u32(std::size_t k) const { return static_cast<std::uint32_t>(i(k)); }
+  float f(std::size_t k) const { return std::get<float>(values[k]); }
+  const std::vector<std::int64_t>& list(std::size_t k) const { return std::get<std::vector<std::int64_t>>(values[k]); }
+  const std::vector<std::byte>& bytes(std::size_t k) const { return std::get<std::vector<std::byte>>(values[k]); }
+  bool operator==(const Attrs&) const = default;
+};
+
+struct Op {
+  OpTag tag;
+  Attrs attrs;
+};
+
+/// Tolerance classes of spec ir section 4.
+enum class ToleranceClass : std::uint8_t { kX, kE, kM, kA, kF };
+
+/// One call of an op's f32 reference on host tensors. Outputs are allocated with the inferred shapes.
+struct RefCall {
+  const Attrs& attrs;
+  std::span<const TensorView> inputs;  // absent optional inputs: data == nullptr
+  std::span<const MutableTensorView> outputs;
+};
+
+/// A value inside a recording or a plan under construction; 0 is "absent".
+using ValueId = std::uint32_t;
+inline constexpr ValueId kNoValue = 0;
+
+/// Where ops are emitted: the graph recorder and the plan builder implement it; decompositions write to it.
+class OpSink {
+ public:
+  virtual ~OpSink() = default;
+  /// Emits one op; returns its outputs. A sink that cannot take a fused op decomposes it.
+  virtual Result<std::vector<ValueId>> emit(const Op& op, std::span<const ValueId> inputs) = 0;
+  /// An f32 constant tensor.
+  virtual Result<ValueId> constant(std::span<const float> values, const Shape& shape) = 0;
+  /// Spec of a value emitted before (symbols are those of the sink).
+  virtual const TensorSpec& spec(ValueId value) const = 0;
+};
+
+using InferFn = Result<std::vector<TensorSpec>> (*)(const Attrs&, std::span<const TensorSpec> inputs);
+using ReferenceFn = Result<void> (*)(const RefCall&);
+using DecomposeFn = Result<std::vector<ValueId>> (*)(const Attrs&, std::span<const ValueId> inputs, OpSink&);
+
+struct OpInfo {
+  OpTag tag;
+  std::string_view name;
+  std::uint8_t min_inputs, max_inputs;  // max 255: any number
+  std::uint8_t n_outputs;               // 0: given by the attributes
+  ToleranceClass cls;
+  bool fused;  // has a decomposition; never in a file unless its tag is 180..199
+  std::span<const AttrSpec> attrs;
+  InferFn infer;
+  ReferenceFn reference;  // null: stateful or fused; the reference backend composes it
+  DecomposeFn decompose;  // null unless fused
+};
+
+/// Null for an unknown tag or name.
+const OpInfo* find_op(std::uint16_t tag) noexcept;
+const OpInfo* find_op(std::string_view name) noexcept;
+const OpInfo& op_info(OpTag tag) noexcept;
+std::span<const OpInfo> all_ops() noexcept;
+
+/// Checks the number of inputs, then runs the shape rule. Errors: kShapeMismatch or kInvalidInput with op and input index as detail.
+Result<std::vector<TensorSpec>> infer(const Op& op, std::span<const TensorSpec> inputs);
+
+}  // namespace cyb
