@@ -1,0 +1,81 @@
+// Model: one `.model` file, mapped and validated; immutable and shared. Spec: docs/model-format.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/hash.hpp"
+#include "base/result.hpp"
+#include "model/config.hpp"
+#include "model/graph.hpp"
+#include "model/vocab_data.hpp"
+#include "tensor/tensor_view.hpp"
+
+namespace cyb {
+
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::uint64_t offset = 0;  // from the first weight byte
+  std::uint64_t size_bytes = 0;
+  std::optional<Digest> hash;
+};
+
+struct ModelOptions {
+  bool verify_weights = false;  // hash weights and tensors (F40, F41)
+  std::uint64_t text_limit_bytes = 0;  // 0: kMaxTextBytes
+};
+
+class Model {
+ public:
+  /// Maps and validates a file. Errors: F codes with the path as outer frame, Io.
+  static Result<std::shared_ptr<const Model>> open(const std::string& path, const ModelOptions& options = {});
+  /// The same on bytes that stay valid as long as the model (fuzzing, tests).
+  static Result<std::shared_ptr<const Model>> parse(std::span<const std::byte> bytes, const ModelOptions& options = {});
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const std::string& path() const noexcept;
+  const std::string& name() const noexcept;
+  const std::string& model_type() const noexcept;
+  std::string_view card() const noexcept;
+  std::string_view program() const noexcept;
+  std::string_view eval() const noexcept;
+  const ConfigTable& frontmatter() const noexcept;
+  const ConfigTable& config() const noexcept;
+  const ConfigTable* chat() const noexcept;  // null: no chat part
+  /// Parsed on first use (thread-safe). Errors: F34.
+  Result<const VocabData*> vocab() const;
+  bool has_graph() const noexcept;
+  /// Decodes the graph part. Errors: G codes.
+  Result<Graph> graph() const;
+
+  const std::vector<TensorEntry>& tensors() const noexcept;  // ascending offset
+  const TensorEntry* find_tensor(std::string_view name) const noexcept;
+  /// Bytes of a tensor inside the mapping.
+  std::span<const std::byte> tensor_bytes(const TensorEntry& entry) const noexcept;
+  std::uint64_t weights_bytes() const noexcept;
+  std::uint64_t file_bytes() const noexcept;
+
+  /// Identity of what the model computes. From [cyb.id] when stated (checked by verify), else computed (hashes the weights once).
+  Result<Digest> model_id() const;
+  /// BLAKE3 of the whole file.
+  Result<Digest> file_id() const;
+  /// Everything that can be checked: hashes, finite values (F42), graph validity. Cancellable through `stop`.
+  Result<void> verify(std::stop_token stop = {}) const;
+
+ private:
+  Model();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cyb
