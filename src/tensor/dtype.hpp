@@ -1,4 +1,5 @@
-// DType: element and block encodings by their stable tags (spec model-format section 6), one row each in formats/format_list.inc.
+// DType: element and block encodings by their stable tags (spec model-format section 6), one row
+// each in formats/format_list.inc.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ enum class DType : std::uint8_t {
 
 enum class DTypeClass : std::uint8_t { kFloat, kInt, kBool, kBlock, kFixed };
 
-/// Decodes whole blocks: `n_values` values (a multiple of the block) from `src` into `dst`, all arithmetic in f32 in the order of the spec.
+/// Decodes whole blocks: `n_values` values (a multiple of the block) from `src` into `dst`, all
+/// arithmetic in f32 in the order of the spec.
 using DecodeFn = void (*)(const std::byte* src, float* dst, std::size_t n_values) noexcept;
 
 struct FormatInfo {
@@ -37,7 +39,11 @@ std::optional<DType> dtype_from_tag(std::uint8_t tag) noexcept;
 std::optional<DType> dtype_from_gguf(std::uint32_t ggml_type) noexcept;
 std::span<const FormatInfo> all_formats() noexcept;
 
-inline std::string_view dtype_name(DType dtype) noexcept { return format_info(dtype).name; }
-inline bool is_block(DType dtype) noexcept { return format_info(dtype).cls == DTypeClass::kBlock; }
+inline std::string_view dtype_name(DType dtype) noexcept {
+  return format_info(dtype).name;
+}
+inline bool is_block(DType dtype) noexcept {
+  return format_info(dtype).cls == DTypeClass::kBlock;
+}
 
 }  // namespace cyb

@@ -52,7 +52,8 @@ class Shape {
   std::size_t rank_ = 0;
 };
 
-/// Bytes of a tensor; nullopt on overflow or where the last dimension is not a multiple of the block.
+/// Bytes of a tensor; nullopt on overflow or where the last dimension is not a multiple of the
+/// block.
 std::optional<std::uint64_t> tensor_bytes(DType dtype, const Shape& shape) noexcept;
 
 }  // namespace cyb

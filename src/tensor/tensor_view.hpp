@@ -1,4 +1,5 @@
-// TensorView / MutableTensorView: borrowed, contiguous, row-major tensors in host memory. Views never own.
+// TensorView / MutableTensorView: borrowed, contiguous, row-major tensors in host memory. Views
+// never own.
 #pragma once
 
 #include <cstddef>
