@@ -1,0 +1,53 @@
+// WeightTable: the weights of one model on one backend, loaded on first request, with an optional cache of packed panels.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "model/model.hpp"
+
+namespace cyb {
+
+/// Packed weights kept between starts. Implemented by the runtime; a table without one packs into its own memory.
+class PackCache {
+ public:
+  virtual ~PackCache() = default;
+  /// Packed bytes of `key` ("name/use"), `size` long, valid as long as the cache; empty: not there.
+  virtual std::span<const std::byte> find(std::string_view key, std::uint64_t size) const = 0;
+};
+
+class WeightTable {
+ public:
+  /// `cache` may be null; both it and the model are kept alive by the table.
+  WeightTable(std::shared_ptr<const Model> model, std::shared_ptr<Backend> backend,
+              std::shared_ptr<const PackCache> cache = nullptr);
+
+  const Model& model() const noexcept { return *model_; }
+  Backend& backend() const noexcept { return *backend_; }
+  /// The weight for this use; the same pointer each time. Errors: MissingTensor, what the backend says.
+  Result<const Weight*> get(std::string_view name, WeightUse use);
+  /// A tensor computed at load (norm gain + 1, rope factors, a constant). The bytes are moved in. `name` is for messages; use kVector.
+  Result<const Weight*> add_constant(std::string name, const Shape& shape, std::vector<float> values);
+  /// Bytes beside the model's mapping.
+  std::uint64_t own_bytes() const noexcept;
+
+  static std::string pack_key(std::string_view name, WeightUse use);
+  static WeightSource source_of(const Model& model, const TensorEntry& entry);
+
+ private:
+  struct Constant {
+    std::vector<float> values;
+    std::unique_ptr<Weight> weight;
+  };
+  std::shared_ptr<const Model> model_;
+  std::shared_ptr<Backend> backend_;
+  std::shared_ptr<const PackCache> cache_;
+  std::map<std::string, std::unique_ptr<Weight>, std::less<>> weights_;  // by pack_key
+  std::vector<std::unique_ptr<Constant>> constants_;
+};
+
+}  // namespace cyb
