@@ -2,6 +2,7 @@
 #include "support/alloc_count.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
