@@ -1,0 +1,83 @@
+// Sequence: tokens whose K and V are in the cache, with their page table. KvPool: the pages of one
+// engine, reference-counted. A sequence changes only in Engine::step (after a run succeeded) and in
+// truncate(); pages shared by a fork are copied before they are written.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "base/result.hpp"
+#include "tensor/page_pool.hpp"
+
+namespace cyb {
+
+/// KV pages of one engine. Thread-safe; the store's bytes are touched by one run at a time only.
+class KvPool {
+ public:
+  KvPool(std::shared_ptr<Backend> backend, std::unique_ptr<KvStore> store);
+
+  KvStore& store() noexcept { return *store_; }
+  std::uint32_t page_tokens() const noexcept { return page_tokens_; }
+  std::uint64_t page_bytes() const noexcept { return store_->page_bytes(); }
+  std::uint32_t n_pages() const noexcept { return store_->n_pages(); }
+  std::uint32_t free_pages() const;
+
+ private:
+  friend class Sequence;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Backend> backend_;  // outlives the store
+  std::unique_ptr<KvStore> store_;
+  PagePool pages_;
+  std::uint32_t page_tokens_;
+};
+
+/// One thread at a time. Move-only; gives its pages back when destroyed.
+class Sequence {
+ public:
+  /// `limit_tokens`: positions it may ever hold; its tables are reserved for them at once.
+  Sequence(std::shared_ptr<KvPool> pool, std::uint32_t limit_tokens);
+  Sequence(Sequence&& other) noexcept;
+  Sequence& operator=(Sequence&& other) noexcept;
+  ~Sequence();
+
+  std::span<const std::int32_t> tokens() const noexcept { return tokens_; }
+  std::uint32_t position() const noexcept { return static_cast<std::uint32_t>(tokens_.size()); }
+  std::uint32_t limit_tokens() const noexcept { return limit_tokens_; }
+  std::span<const PageId> pages() const noexcept { return pages_; }
+  /// Forgets the tokens from `position` on (no-op at or past the end) and returns pages no longer
+  /// needed.
+  void truncate(std::uint32_t position) noexcept;
+  /// A sequence of the same tokens that shares all pages.
+  Sequence fork() const;
+
+ private:
+  friend class Engine;
+  /// Makes room for `n_new` tokens after the position; on error nothing has changed. Errors:
+  /// ContextOverflow, OutOfMemory{"kv cache"}.
+  Result<void> reserve(std::uint32_t n_new);
+  /// Returns the pages past the position (after a run that failed).
+  void trim() noexcept { truncate(position()); }
+  void commit(std::span<const std::int32_t> ids);
+  Result<void> unshare(std::uint32_t first_page);
+  void release_from(std::size_t n_kept) noexcept;
+
+  std::shared_ptr<KvPool> pool_;
+  std::uint32_t limit_tokens_ = 0;
+  std::vector<std::int32_t> tokens_;
+  std::vector<PageId> pages_;
+};
+
+enum class LogitRows : std::uint8_t { kNone, kLast, kAll };
+
+/// What one sequence does in a joint run.
+struct SequenceStep {
+  Sequence* sequence = nullptr;
+  std::span<const std::int32_t> ids;  // n >= 1 new tokens
+  LogitRows rows = LogitRows::kLast;
+};
+
+}  // namespace cyb
