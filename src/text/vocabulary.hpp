@@ -10,18 +10,10 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "model/vocab_data.hpp"
+#include "text/tokenizers/text_index.hpp"
 
 namespace cyb {
-
-/// Token types, numbered as in model-format section 7 and in GGUF.
-enum class TokenType : std::uint8_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6,
-};
 
 struct TokenEntry {
   std::string_view text;
