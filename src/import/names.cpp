@@ -1,0 +1,136 @@
+// Name tables of the families and the rules of names.
+#include "import/names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/utf8.hpp"
+
+namespace cyb {
+namespace {
+
+#define CYB_NAME(gguf, canonical) NameRow{gguf, canonical},
+constexpr NameRow kLlama[] = {
+#include "import/names/llama.inc"
+};
+constexpr NameRow kQwen2[] = {
+#include "import/names/qwen2.inc"
+};
+constexpr NameRow kQwen3[] = {
+#include "import/names/qwen3.inc"
+};
+constexpr NameRow kGemma3[] = {
+#include "import/names/gemma3.inc"
+};
+#undef CYB_NAME
+
+struct Table {
+  std::string_view architecture;
+  std::span<const NameRow> rows;
+};
+
+constexpr std::array kTables = {Table{"llama", kLlama}, Table{"qwen2", kQwen2},
+                                Table{"qwen3", kQwen3}, Table{"gemma3", kGemma3}};
+
+constexpr std::string_view kMark = "{i}";
+constexpr std::string_view kLayerPrefix = "model.layers.";
+
+/// Order of a layer's tensors in the written file: the order in which a forward pass reads them.
+constexpr std::array<std::string_view, 13> kLayerOrder = {"input_layernorm.",
+                                                          "self_attn.q_proj.",
+                                                          "self_attn.k_proj.",
+                                                          "self_attn.v_proj.",
+                                                          "self_attn.q_norm.",
+                                                          "self_attn.k_norm.",
+                                                          "self_attn.o_proj.",
+                                                          "post_attention_layernorm.",
+                                                          "pre_feedforward_layernorm.",
+                                                          "mlp.gate_proj.",
+                                                          "mlp.up_proj.",
+                                                          "mlp.down_proj.",
+                                                          "post_feedforward_layernorm."};
+
+std::optional<std::uint32_t> layer_number(std::string_view digits) noexcept {
+  if (digits.empty() || digits.size() > 6 || (digits.size() > 1 && digits[0] == '0'))
+    return std::nullopt;
+  std::uint32_t value = 0;
+  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (code != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<std::string> name_problem(std::string_view name) {
+  if (name.empty()) return "is empty";
+  if (utf8_find_invalid(name) != std::string_view::npos) return "is not valid UTF-8";
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::ranges::any_of(name, is_control)) return "has a control character";
+  if (name.front() == '/' || name.find("../") != std::string_view::npos ||
+      name.find("..\\") != std::string_view::npos) {
+    return "looks like a path";
+  }
+  return std::nullopt;
+}
+
+std::span<const NameRow> gguf_names(std::string_view architecture) noexcept {
+  for (const Table& table : kTables) {
+    if (table.architecture == architecture) return table.rows;
+  }
+  return {};
+}
+
+std::optional<std::uint32_t> match_name(std::string_view pattern, std::string_view name) noexcept {
+  const std::size_t mark = pattern.find(kMark);
+  if (mark == std::string_view::npos)
+    return pattern == name ? std::optional(std::uint32_t{0}) : std::nullopt;
+  const std::string_view before = pattern.substr(0, mark);
+  const std::string_view after = pattern.substr(mark + kMark.size());
+  if (name.size() <= before.size() + after.size() || !name.starts_with(before) ||
+      !name.ends_with(after)) {
+    return std::nullopt;
+  }
+  return layer_number(name.substr(before.size(), name.size() - before.size() - after.size()));
+}
+
+std::string fill_name(std::string_view pattern, std::uint32_t layer) {
+  std::string out(pattern);
+  const std::size_t mark = out.find(kMark);
+  if (mark != std::string::npos) out.replace(mark, kMark.size(), std::to_string(layer));
+  return out;
+}
+
+std::optional<std::string> canonical_name(std::span<const NameRow> table, std::string_view name) {
+  for (const NameRow& row : table) {
+    if (const auto layer = match_name(row.gguf, name)) return fill_name(row.canonical, *layer);
+  }
+  return std::nullopt;
+}
+
+std::uint64_t file_order(std::string_view canonical) {
+  constexpr std::uint64_t kLayers = std::uint64_t{1} << 32, kTail = std::uint64_t{1} << 60;
+  if (canonical == "model.embed_tokens.weight") return 0;
+  if (canonical.starts_with("cyb.")) return 1;
+  if (canonical.starts_with(kLayerPrefix)) {
+    const std::string_view rest = canonical.substr(kLayerPrefix.size());
+    const std::size_t dot = rest.find('.');
+    const auto layer = layer_number(rest.substr(0, dot));
+    if (dot != std::string_view::npos && layer) {
+      const std::string_view tail = rest.substr(dot + 1);
+      const auto starts = [tail](std::string_view prefix) { return tail.starts_with(prefix); };
+      const auto at = std::ranges::find_if(kLayerOrder, starts) - kLayerOrder.begin();
+      const std::uint64_t bias = tail.ends_with(".bias") ? 1 : 0;
+      return kLayers * (*layer + 1) + static_cast<std::uint64_t>(at) * 2 + bias;
+    }
+  }
+  if (canonical == "model.norm.weight") return kTail;
+  if (canonical == "lm_head.weight") return kTail + 1;
+  return kTail + 2;
+}
+
+bool carries_no_information(std::string_view name) {
+  return name.ends_with(".rotary_emb.inv_freq");
+}
+
+}  // namespace cyb
