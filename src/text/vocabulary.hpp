@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "model/vocab_data.hpp"
+#include "model/vocab_data.hpp"
 #include "text/tokenizers/text_index.hpp"
 
 namespace cyb {
