@@ -23,7 +23,7 @@ namespace cyb {
 
 class ChatTemplate;
 class Tokenizer;
-struct SamplingConfig;
+struct SamplingDefaults;
 
 /// Progress of the one slow part of a first load: repacking weights for the backend.
 struct LoadProgress {
@@ -103,10 +103,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// `no_chat_template`, or the template's own error with line and column.
   Error chat_error() const;
   /// [sampling] of the config, checked.
-  const SamplingConfig& sampling_defaults() const noexcept { return *sampling_; }
+  const SamplingDefaults& sampling_defaults() const noexcept { return *sampling_; }
   /// eos_token_ids of the config, ascending.
   std::span<const std::int32_t> stop_ids() const noexcept { return stop_ids_; }
   bool is_stop_id(std::int32_t id) const noexcept;
+  /// Errors: InvalidInput for an id outside [0, V).
+  Result<void> check_ids(std::span<const std::int32_t> ids) const;
 
   /// An empty sequence with this engine's limit.
   Sequence new_sequence() const;
@@ -136,7 +138,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::unique_ptr<Forward> forward_;  // destroyed before weights, pages and backend
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ChatTemplate> chat_;
-  std::unique_ptr<SamplingConfig> sampling_;
+  std::unique_ptr<SamplingDefaults> sampling_;
   std::unique_ptr<Error> chat_error_;
   std::vector<std::int32_t> stop_ids_;
   std::string model_id_;

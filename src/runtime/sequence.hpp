@@ -62,7 +62,8 @@ class Sequence {
   /// Returns the pages past the position (after a run that failed).
   void trim() noexcept { truncate(position()); }
   void commit(std::span<const std::int32_t> ids);
-  Result<void> unshare(std::uint32_t first_page);
+  /// Copies the page that the next token falls into, if a fork shares it.
+  Result<void> unshare_last();
   void release_from(std::size_t n_kept) noexcept;
 
   std::shared_ptr<KvPool> pool_;

@@ -1,0 +1,74 @@
+// Reads /proc and the memory control groups (version 2 and 1). Files that are not there limit nothing.
+#include "runtime/memory.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/file.hpp"
+
+namespace cyb {
+namespace {
+
+constexpr std::uint64_t kSmallFile = 1 << 20;
+
+std::optional<std::uint64_t> number_at(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t:"), text.size()));
+  std::uint64_t value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+/// The number after `key` at the start of a line.
+std::optional<std::uint64_t> field(const std::string& path, std::string_view key) {
+  const auto text = read_text_file(path, kSmallFile);
+  if (!text) return std::nullopt;
+  std::size_t line = 0;
+  while (line < text->size()) {
+    const std::string_view rest = std::string_view(*text).substr(line);
+    if (rest.starts_with(key)) return number_at(rest.substr(key.size()));
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) break;
+    line += end + 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> whole_number(const std::string& path) {
+  return field(path, "");
+}
+
+/// Limit minus use of one group; the use counts the page cache, which gives way.
+std::optional<std::uint64_t> group_room(const std::string& folder, std::string_view limit,
+                                        std::string_view usage, std::string_view cache_key) {
+  const auto max = whole_number(folder + std::string(limit));
+  const auto used = whole_number(folder + std::string(usage));
+  if (!max || !used) return std::nullopt;
+  const std::uint64_t cache = field(folder + "memory.stat", cache_key).value_or(0);
+  const std::uint64_t firm = *used > cache ? *used - cache : 0;
+  return *max > firm ? *max - firm : 0;
+}
+
+}  // namespace
+
+std::uint64_t usable_memory_bytes() {
+  constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t room = kNone;
+  if (const auto kib = field("/proc/meminfo", "MemAvailable:")) room = *kib * 1024;
+  const auto v2 = group_room("/sys/fs/cgroup/", "memory.max", "memory.current", "inactive_file ");
+  const auto v1 = group_room("/sys/fs/cgroup/memory/", "memory.limit_in_bytes",
+                             "memory.usage_in_bytes", "total_inactive_file ");
+  if (v2) room = std::min(room, *v2);
+  if (v1) room = std::min(room, *v1);
+  return room == kNone ? 0 : room;
+}
+
+std::uint64_t peak_resident_bytes() {
+  return field("/proc/self/status", "VmHWM:").value_or(0) * 1024;
+}
+
+}  // namespace cyb

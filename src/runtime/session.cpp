@@ -1,0 +1,112 @@
+// Session: chunked prefill with prefix reuse over Engine::step.
+#include "runtime/session.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace cyb {
+
+Session::Session(std::shared_ptr<Engine> engine)
+    : engine_(std::move(engine)), sequence_(engine_->new_sequence()) {
+  logits_.reserve(engine_->vocab_size());
+}
+
+Result<Session::Use> Session::use() {
+  if (busy_.exchange(true, std::memory_order_acquire)) return fail(busy("session"));
+  return Use(*this);
+}
+
+Result<PrefillReport> Session::Use::prefill(std::span<const std::int32_t> ids,
+                                            const PrefillOptions& options) {
+  if (ids.empty()) return fail(invalid_input("empty prompt"));
+  CYB_TRY(session_->engine_->check_ids(ids));
+  Sequence& sequence = session_->sequence_;
+  if (ids.size() > sequence.limit_tokens()) {
+    return fail(context_overflow(ids.size(), sequence.limit_tokens()));
+  }
+  const std::span<const std::int32_t> held = sequence.tokens();
+  const auto differ = std::mismatch(held.begin(), held.end(), ids.begin(), ids.end());
+  // The last token is always computed: its logits are wanted.
+  const std::size_t n_same =
+      std::min(static_cast<std::size_t>(differ.second - ids.begin()), ids.size() - 1);
+  sequence.truncate(static_cast<std::uint32_t>(n_same));
+  CYB_TRY(append(ids.subspan(n_same), options));
+  return PrefillReport{static_cast<std::uint32_t>(n_same),
+                       static_cast<std::uint32_t>(ids.size() - n_same)};
+}
+
+Result<void> Session::Use::append(std::span<const std::int32_t> ids,
+                                  const PrefillOptions& options) {
+  if (ids.empty()) return fail(invalid_input("no tokens"));
+  Engine& engine = *session_->engine_;
+  CYB_TRY(engine.check_ids(ids));
+  Sequence& sequence = session_->sequence_;
+  const std::uint64_t end = std::uint64_t{sequence.position()} + ids.size();
+  if (end > sequence.limit_tokens()) return fail(context_overflow(end, sequence.limit_tokens()));
+  session_->logits_.clear();
+  const LogitsSink keep = [session = session_](std::size_t, std::span<const float> row) {
+    session->logits_.assign(row.begin(), row.end());
+  };
+  std::size_t done = 0;
+  while (done < ids.size()) {
+    const std::size_t n = std::min<std::size_t>(engine.chunk_tokens(), ids.size() - done);
+    const bool last = done + n == ids.size();
+    const SequenceStep step{&sequence, ids.subspan(done, n),
+                            last ? LogitRows::kLast : LogitRows::kNone};
+    CYB_TRY(engine.step({&step, 1}, keep, options.stop));
+    done += n;
+    if (options.progress) {
+      options.progress(static_cast<std::uint32_t>(done), static_cast<std::uint32_t>(ids.size()));
+    }
+  }
+  return {};
+}
+
+Result<void> Session::Use::advance(std::int32_t id, const LogitsSink& sink, std::stop_token stop) {
+  session_->logits_.clear();
+  const SequenceStep step{&session_->sequence_, {&id, 1}, LogitRows::kLast};
+  return session_->engine_->step({&step, 1}, sink, std::move(stop));
+}
+
+Result<void> Session::Use::truncate(std::uint32_t position) {
+  if (position > this->position()) {
+    return fail(invalid_input("cannot roll back to position " + std::to_string(position) +
+                              ": the session holds " + std::to_string(this->position())));
+  }
+  session_->logits_.clear();
+  session_->sequence_.truncate(position);
+  return {};
+}
+
+Result<PrefillReport> Session::prefill(std::span<const std::int32_t> ids,
+                                       const PrefillOptions& options) {
+  CYB_ASSIGN(Use user, use());
+  return user.prefill(ids, options);
+}
+
+Result<void> Session::append(std::span<const std::int32_t> ids, const PrefillOptions& options) {
+  CYB_ASSIGN(Use user, use());
+  return user.append(ids, options);
+}
+
+Result<void> Session::truncate(std::uint32_t position) {
+  CYB_ASSIGN(Use user, use());
+  return user.truncate(position);
+}
+
+Result<void> Session::reset() {
+  return truncate(0);
+}
+
+Result<std::vector<std::int32_t>> Session::tokens() {
+  CYB_ASSIGN(Use user, use());
+  return std::vector<std::int32_t>(user.tokens().begin(), user.tokens().end());
+}
+
+Result<std::vector<float>> Session::logits() {
+  CYB_ASSIGN(Use user, use());
+  return std::vector<float>(logits_.begin(), logits_.end());
+}
+
+}  // namespace cyb
