@@ -11,7 +11,6 @@
 
 #include "base/result.hpp"
 #include "model/vocab_data.hpp"
-#include "model/vocab_data.hpp"
 #include "text/tokenizers/text_index.hpp"
 
 namespace cyb {
