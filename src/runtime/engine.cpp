@@ -12,7 +12,8 @@
 namespace cyb {
 namespace {
 
-/// Index of the first value that is not finite, or the size. Blocks of integer maxima, so that the usual case is one vectorised pass.
+/// Index of the first value that is not finite, or the size. Blocks of integer maxima, so that the
+/// usual case is one vectorised pass.
 std::size_t find_non_finite(std::span<const float> values) noexcept {
   constexpr std::size_t kBlock = 4096;
   constexpr std::uint32_t kInfinity = 0x7F800000u;
@@ -31,9 +32,12 @@ std::size_t find_non_finite(std::span<const float> values) noexcept {
 
 std::size_t rows_of_step(const SequenceStep& step) noexcept {
   switch (step.rows) {
-    case LogitRows::kNone: return 0;
-    case LogitRows::kLast: return 1;
-    case LogitRows::kAll: return step.ids.size();
+    case LogitRows::kNone:
+      return 0;
+    case LogitRows::kLast:
+      return 1;
+    case LogitRows::kAll:
+      return step.ids.size();
   }
   return 0;
 }
@@ -83,7 +87,8 @@ Result<void> Engine::check_steps(std::span<const SequenceStep> steps) const {
     }
     if (step.ids.empty()) return fail(invalid_input("no tokens"));
     for (std::size_t j = 0; j < i; ++j) {
-      if (steps[j].sequence == step.sequence) return fail(invalid_input("a sequence twice in one run"));
+      if (steps[j].sequence == step.sequence)
+        return fail(invalid_input("a sequence twice in one run"));
     }
     CYB_TRY(check_ids(step.ids));
     n_rows += step.ids.size();

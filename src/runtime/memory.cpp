@@ -1,4 +1,5 @@
-// Reads /proc and the memory control groups (version 2 and 1). Files that are not there limit nothing.
+// Reads /proc and the memory control groups (version 2 and 1). Files that are not there limit
+// nothing.
 #include "runtime/memory.hpp"
 
 #include <algorithm>

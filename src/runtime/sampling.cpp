@@ -14,8 +14,9 @@ Result<void> apply_method(const std::string& method, SamplingDefaults& out) {
   const bool temperature = method == "temperature", top_k = method == "top_k";
   const bool top_p = method == "top_p", min_p = method == "min_p";
   if (method != "greedy" && method != "chain" && !temperature && !top_k && !top_p && !min_p) {
-    return fail(invalid_config("sampling.method", "\"" + method + "\" is none of greedy, temperature, top_k, "
-                                                  "top_p, min_p, chain"));
+    return fail(invalid_config("sampling.method", "\"" + method +
+                                                      "\" is none of greedy, temperature, top_k, "
+                                                      "top_p, min_p, chain"));
   }
   out.greedy = method == "greedy";
   if (temperature || top_p || min_p) chain.top_k = 0;
@@ -51,7 +52,8 @@ Result<SamplingDefaults> read_sampling(const ConfigTable& config) {
 SamplingConfig resolve_sampling(const SamplingDefaults& defaults,
                                 const SamplingOverrides& overrides, std::uint64_t seed) {
   SamplingConfig out = defaults.chain;
-  const bool sampling = overrides.temperature || overrides.top_k || overrides.top_p || overrides.min_p;
+  const bool sampling =
+      overrides.temperature || overrides.top_k || overrides.top_p || overrides.min_p;
   // A config that says temperature 0 has no temperature to sample with: the key's default.
   if (sampling && out.temperature == 0.0) out.temperature = 1.0;
   if (defaults.greedy && !sampling) out.temperature = 0.0;
