@@ -1,0 +1,59 @@
+// The part of an import that all sources share: tensors as views into mapped files, and the checks
+// that turn them and a config into a complete ModelDraft (family binding, nothing unread, graph
+// part, report).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+#include "base/result.hpp"
+#include "import/import.hpp"
+#include "model/writer.hpp"
+
+namespace cyb {
+
+/// One tensor of a source under its canonical name.
+struct SourceTensor {
+  std::string name, source_name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::shared_ptr<const MappedFile> file;
+  std::uint64_t offset = 0, size_bytes = 0;  // inside the file
+
+  std::span<const std::byte> bytes() const noexcept {
+    return file->bytes().subspan(offset, size_bytes);
+  }
+};
+
+/// The bytes as stored, streamed; pages of the source are let go as they are passed on.
+DraftTensor copied(SourceTensor tensor);
+
+/// Rows of a q or k projection (or its bias) of `n_heads` heads, moved from the adjacent-pair order
+/// of GGUF `llama` files back to the half-split order: row h*D + r*D/2 + j of the result is row h*D
+/// + 2j + r of the source (model-format 6.3). Errors: Format when the rows are no even multiple of
+/// the heads.
+Result<DraftTensor> unpermuted(SourceTensor tensor, std::int64_t n_heads);
+
+/// True if both tensors have the same encoding, shape and bytes.
+bool same_content(const SourceTensor& a, const SourceTensor& b);
+
+struct SourceName {
+  std::string canonical, source;
+};
+
+/// Sorts the tensors into file order, binds the family, refuses tensors that it does not read,
+/// records the graph part and fills in the report. `names` lets errors say what the source calls a
+/// tensor. Errors: F31..F33, MissingTensor, InvalidConfig, Format; NotBuilt for a model_type
+/// without a family.
+Result<void> complete_draft(ModelDraft& draft, const std::vector<SourceName>& names,
+                            ImportReport& report);
+
+/// Name of the model: `wished`, else from `path` without its extension; only [A-Za-z0-9._-], 1..128
+/// bytes.
+std::string draft_name(const std::string& wished, const std::string& path);
+
+}  // namespace cyb
