@@ -35,7 +35,9 @@ struct Limit {
   CYB_LIMIT(kMaxTemplateOutput, "template_output", 16777216, "bytes", "of one template rendering") \
   CYB_LIMIT(kMaxTemplateLoop, "template_loop", 100000, "rounds", "of one template loop")           \
   CYB_LIMIT(kMaxTemplateDepth, "template_depth", 64, "levels", "nesting of template constructs")   \
-  CYB_LIMIT(kMaxPromptBytes, "prompt", 67108864, "bytes", "of a prompt or a text to tokenize")
+  CYB_LIMIT(kMaxPromptBytes, "prompt", 67108864, "bytes", "of a prompt or a text to tokenize")     \
+  CYB_LIMIT(kMaxPanelCacheBytes, "panel_cache", 21474836480, "bytes",                              \
+            "packed weights kept in the cache folder")
 
 #define CYB_LIMIT_CONSTANT(constant, name, value, unit, what) \
   inline constexpr std::uint64_t constant = value;

@@ -107,6 +107,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// eos_token_ids of the config, ascending.
   std::span<const std::int32_t> stop_ids() const noexcept { return stop_ids_; }
   bool is_stop_id(std::int32_t id) const noexcept;
+  /// Stop strings of the chat part that are text; those that are one control token are among
+  /// stop_ids().
+  const std::vector<std::string>& stop_strings() const noexcept { return stop_strings_; }
   /// Errors: InvalidInput for an id outside [0, V).
   Result<void> check_ids(std::span<const std::int32_t> ids) const;
 
@@ -141,6 +144,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::unique_ptr<SamplingDefaults> sampling_;
   std::unique_ptr<Error> chat_error_;
   std::vector<std::int32_t> stop_ids_;
+  std::vector<std::string> stop_strings_;
   std::string model_id_;
   std::uint32_t ctx_tokens_ = 0;
   LoadReport report_;

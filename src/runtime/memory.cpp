@@ -4,17 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/file.hpp"
-
 namespace cyb {
 namespace {
-
-constexpr std::uint64_t kSmallFile = 1 << 20;
 
 std::optional<std::uint64_t> number_at(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t:"), text.size()));
@@ -24,17 +21,13 @@ std::optional<std::uint64_t> number_at(std::string_view text) {
   return value;
 }
 
-/// The number after `key` at the start of a line.
+/// The number after `key` at the start of a line. These files state no size: they are read to their
+/// end.
 std::optional<std::uint64_t> field(const std::string& path, std::string_view key) {
-  const auto text = read_text_file(path, kSmallFile);
-  if (!text) return std::nullopt;
-  std::size_t line = 0;
-  while (line < text->size()) {
-    const std::string_view rest = std::string_view(*text).substr(line);
-    if (rest.starts_with(key)) return number_at(rest.substr(key.size()));
-    const std::size_t end = rest.find('\n');
-    if (end == std::string_view::npos) break;
-    line += end + 1;
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with(key)) return number_at(std::string_view(line).substr(key.size()));
   }
   return std::nullopt;
 }

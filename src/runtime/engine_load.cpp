@@ -1,0 +1,227 @@
+// Loading an engine: backend, path, packed weights, forward, KV pages, text. Each step's failure
+// names what could not be done.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "runtime/chat.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/model_text.hpp"
+#include "runtime/pack_cache.hpp"
+#include "runtime/sampling.hpp"
+#include "text/tokenizer.hpp"
+
+namespace cyb {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kDefaultContext = 32768;
+constexpr std::uint32_t kPageTokens = 16;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::uint64_t kv_bytes(const KvLayout& layout, std::uint64_t n_pages) {
+  std::uint64_t per_token = 0;
+  for (const KvLayerShape& layer : layout.layers) {
+    per_token += std::uint64_t{2} * layer.n_kv_heads * layer.head_dim;
+  }
+  const FormatInfo& format = format_info(layout.dtype);
+  return per_token * layout.page_tokens * n_pages / format.block_values * format.block_bytes;
+}
+
+/// OutOfMemory before the system has to kill someone. Unknown memory limits nothing.
+Result<void> check_memory(std::string_view backend, std::string what, std::uint64_t need) {
+  const std::uint64_t room = usable_memory_bytes();
+  if (room == 0 || need <= room) return {};
+  return fail(out_of_memory(backend, need, room).in(std::move(what)));
+}
+
+}  // namespace
+
+/// The steps, in order, on an engine that nobody else sees yet.
+struct Engine::Loader {
+  Engine& engine;
+  const EngineOptions& options;
+  LoadReport& report = engine.report_;
+  std::shared_ptr<const PackCache> panels = nullptr;
+
+  Result<void> load_text();
+  Result<void> load_chat();
+  void collect_stops();
+  Result<void> pack();
+  Result<void> build_forward();
+  Result<void> set_context();
+  Result<void> allocate_kv();
+  Result<void> run();
+};
+
+Result<void> Engine::Loader::load_text() {
+  CYB_ASSIGN(SamplingDefaults sampling, read_sampling(engine.model_->config()));
+  engine.sampling_ = std::make_unique<SamplingDefaults>(sampling);
+  CYB_ASSIGN(TokenizerParts parts, tokenizer_parts(*engine.model_));
+  engine.stop_ids_ = parts.config.eos_token_ids;
+  if (parts.config.type == TokenizerKind::kNone) return {};
+  CYB_ASSIGN(engine.tokenizer_, Tokenizer::create(std::move(parts)));
+  return load_chat();
+}
+
+/// A template that cannot be used is no reason not to load: completion works, chat says why not.
+Result<void> Engine::Loader::load_chat() {
+  const ConfigTable* chat = engine.model_->chat();
+  if (chat == nullptr) return {};
+  auto made = ChatTemplate::create(*chat, *engine.tokenizer_);
+  if (!made) {
+    engine.chat_error_ = std::make_unique<Error>(std::move(made).error());
+    report.notes.push_back("chat is not available: " + engine.chat_error_->text());
+    return {};
+  }
+  engine.chat_ = *std::move(made);
+  engine.tokenizer_->guard_markers(engine.chat_->literals());
+  return {};
+}
+
+void Engine::Loader::collect_stops() {
+  if (engine.chat_ != nullptr) {
+    for (const std::string& text : engine.chat_->stop_strings()) {
+      const std::int32_t id = engine.tokenizer_->vocabulary().find(text);
+      if (id >= 0 && engine.tokenizer_->is_control(id)) {
+        engine.stop_ids_.push_back(id);
+      } else {
+        engine.stop_strings_.push_back(text);
+      }
+    }
+  }
+  std::ranges::sort(engine.stop_ids_);
+  const auto twice = std::ranges::unique(engine.stop_ids_);
+  engine.stop_ids_.erase(twice.begin(), twice.end());
+}
+
+Result<void> Engine::Loader::pack() {
+  CYB_ASSIGN(const Path path, choose_path(*engine.model_, options.path));
+  if (path != Path::kCurated || !options.pack_cache) return {};
+  const auto needs = weight_needs(*engine.model_);
+  if (!needs) return {};  // the forward reports it, or the graph runs (D8)
+  const Clock::time_point start = Clock::now();
+  PackCacheOptions pack;
+  pack.verify = options.verify;
+  pack.stop = options.stop;
+  if (options.progress) {
+    pack.progress = [this](std::uint64_t done, std::uint64_t total, std::string_view name) {
+      options.progress({done, total, name});
+    };
+  }
+  CYB_ASSIGN(PackCacheResult packed,
+             open_pack_cache(*engine.model_, *engine.backend_, *needs, pack));
+  panels = std::move(packed.cache);
+  if (!packed.note.empty()) report.notes.push_back(std::move(packed.note));
+  if (packed.built) report.pack_ms = ms_since(start);
+  if (panels != nullptr) {
+    report.packed_bytes = packed.bytes;
+    return {};
+  }
+  return check_memory(engine.backend_->name(), "packed weights", packed.bytes);
+}
+
+Result<void> Engine::Loader::build_forward() {
+  engine.weights_ = std::make_unique<WeightTable>(engine.model_, engine.backend_, panels);
+  ForwardOptions forward;
+  forward.max_tokens = std::max({options.chunk_tokens, options.max_sequences, std::uint32_t{1}});
+  forward.max_outputs = std::max({options.max_outputs, options.max_sequences, std::uint32_t{1}});
+  forward.max_outputs = std::min(forward.max_outputs, forward.max_tokens);
+  std::string warning;
+  CYB_ASSIGN(engine.forward_, make_forward(options.path, *engine.weights_, forward, warning));
+  if (!warning.empty()) report.notes.push_back(std::move(warning));
+  report.own_weight_bytes = engine.weights_->own_bytes();
+  const std::int32_t n_texts = engine.tokenizer_ ? engine.tokenizer_->vocab_size() : 0;
+  if (n_texts > static_cast<std::int32_t>(engine.forward_->vocab_size())) {
+    return fail(invalid_config("tokenizer", std::to_string(n_texts) +
+                                                " tokens, but the model has rows for " +
+                                                std::to_string(engine.forward_->vocab_size())));
+  }
+  return {};
+}
+
+Result<void> Engine::Loader::set_context() {
+  const std::uint32_t trained = engine.forward_->max_positions();
+  if (options.ctx_tokens > trained) {
+    return fail(invalid_config("ctx_tokens", std::to_string(options.ctx_tokens) +
+                                                 " is more than the " + std::to_string(trained) +
+                                                 " positions of the model"));
+  }
+  engine.ctx_tokens_ =
+      options.ctx_tokens != 0 ? options.ctx_tokens : std::min(trained, kDefaultContext);
+  return {};
+}
+
+Result<void> Engine::Loader::allocate_kv() {
+  KvLayout layout;
+  layout.layers = engine.forward_->kv_layers();
+  layout.dtype = options.exact ? DType::kF32 : engine.backend_->default_kv_dtype();
+  layout.page_tokens = kPageTokens;
+  const std::uint64_t pages_each =
+      (std::uint64_t{engine.ctx_tokens_} + kPageTokens - 1) / kPageTokens;
+  const std::uint64_t n_pages = pages_each * std::max(options.max_sequences, std::uint32_t{1});
+  report.kv_bytes = kv_bytes(layout, n_pages);
+  const std::string what = "KV cache of " + std::to_string(n_pages * kPageTokens) +
+                           " tokens (a smaller context needs less)";
+  CYB_TRY(check_memory(engine.backend_->name(), what, report.kv_bytes));
+  if (n_pages > UINT32_MAX) return fail(invalid_config("ctx_tokens", "too many pages"));
+  auto store = engine.backend_->alloc_kv(layout, static_cast<std::uint32_t>(n_pages));
+  if (!store) return fail(std::move(store).error().in(what));
+  report.kv_bytes = (*store)->page_bytes() * n_pages;
+  engine.kv_ = std::make_shared<KvPool>(engine.backend_, *std::move(store));
+  return {};
+}
+
+Result<void> Engine::Loader::run() {
+  const Clock::time_point start = Clock::now();
+  CYB_TRY(load_text());
+  collect_stops();
+  CYB_TRY(pack());
+  if (options.stop.stop_requested()) return fail(cancelled(0));
+  CYB_TRY(build_forward());
+  CYB_TRY(set_context());
+  CYB_TRY(allocate_kv());
+  CYB_ASSIGN(const Digest id, engine.model_->model_id());
+  engine.model_id_ = digest_text(id);
+  report.mapped_bytes = engine.model_->file_bytes();
+  const std::size_t n_rows = engine.forward_->max_tokens();
+  engine.ids_.reserve(n_rows);
+  engine.positions_.reserve(n_rows);
+  engine.output_rows_.reserve(engine.forward_->max_outputs());
+  engine.spans_.reserve(n_rows);
+  report.load_ms = ms_since(start);
+  return {};
+}
+
+Result<std::shared_ptr<Engine>> Engine::load(std::shared_ptr<const Model> model,
+                                             std::shared_ptr<Backend> backend,
+                                             const EngineOptions& options) {
+  std::shared_ptr<Engine> engine(new Engine);
+  engine->model_ = std::move(model);
+  engine->backend_ = std::move(backend);
+  Loader loader{*engine, options};
+  if (auto done = loader.run(); !done) {
+    return fail(std::move(done).error().with("model", engine->model_->path()));
+  }
+  return engine;
+}
+
+Result<std::shared_ptr<Engine>> Engine::load(std::shared_ptr<const Model> model,
+                                             const EngineOptions& options) {
+  // A wrong path or model type is told before a device is opened.
+  CYB_TRY(choose_path(*model, options.path));
+  BackendOptions wanted;
+  wanted.n_threads = options.n_threads;
+  wanted.exact = options.exact;
+  wanted.isa = options.isa;
+  wanted.allow_fallback = options.allow_fallback;
+  CYB_ASSIGN(std::shared_ptr<Backend> backend, create_backend(options.backend, wanted));
+  return load(std::move(model), std::move(backend), options);
+}
+
+}  // namespace cyb
