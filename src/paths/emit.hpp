@@ -1,5 +1,6 @@
-// Emit: what a family body writes to. GraphEmit records it as IR, PlanEmit lowers it to steps; the body is written once.
-// Rows: in a plan every activation is [N, ...] (tokens of a ragged run), in a graph [B, S, ...]; bodies never look at leading dims.
+// Emit: what a family body writes to. GraphEmit records it as IR, PlanEmit lowers it to steps; the
+// body is written once. Rows: in a plan every activation is [N, ...] (tokens of a ragged run), in a
+// graph [B, S, ...]; bodies never look at leading dims.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Family: an architecture written once. bind() reads config and tensors into a FamilyModel, whose body() emits the forward pass.
+// Family: an architecture written once. bind() reads config and tensors into a FamilyModel, whose
+// body() emits the forward pass.
 #pragma once
 
 #include <memory>
@@ -25,8 +26,10 @@ class FamilyModel {
   virtual bool uses_tensor(std::string_view name) const = 0;
 };
 
-/// Binds config and tensors. Errors: F31 (config key), F32 (missing tensor), F33 (shape), InvalidConfig.
-using BindFn = Result<std::unique_ptr<FamilyModel>> (*)(const ConfigTable& config, const TensorSource& tensors);
+/// Binds config and tensors. Errors: F31 (config key), F32 (missing tensor), F33 (shape),
+/// InvalidConfig.
+using BindFn = Result<std::unique_ptr<FamilyModel>> (*)(const ConfigTable& config,
+                                                        const TensorSource& tensors);
 
 struct FamilyRow {
   std::string_view model_type;

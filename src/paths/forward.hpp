@@ -1,5 +1,6 @@
-// Forward: one model on one path and one backend, ready to run ragged steps. The curated path compiles one plan; the graph path
-// walks the IR. Callers see no difference: same StepParams, same KV pages, same logits contract.
+// Forward: one model on one path and one backend, ready to run ragged steps. The curated path
+// compiles one plan; the graph path walks the IR. Callers see no difference: same StepParams, same
+// KV pages, same logits contract.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ enum class Path : std::uint8_t { kCurated, kGraph, kNox };
 std::string_view path_name(Path path) noexcept;
 
 struct ForwardOptions {
-  std::uint32_t max_tokens = 512;  // rows of one run (the graph path may take fewer: see max_tokens())
-  std::uint32_t max_outputs = 8;   // rows whose logits are wanted in one run
+  std::uint32_t max_tokens =
+      512;  // rows of one run (the graph path may take fewer: see max_tokens())
+  std::uint32_t max_outputs = 8;  // rows whose logits are wanted in one run
 };
 
 class Forward {
@@ -40,17 +42,20 @@ class Forward {
   virtual std::uint32_t n_fallback_steps() const noexcept = 0;
 };
 
-/// What a user asked for and what the model has decide the path (D1..D4, D7). `requested`: auto, curated, graph, nox.
+/// What a user asked for and what the model has decide the path (D1..D4, D7). `requested`: auto,
+/// curated, graph, nox.
 Result<Path> choose_path(const Model& model, std::string_view requested);
 
-/// Builds the forward of a chosen path. With requested "auto" and a graph part, a curated bind failure becomes D8: `warning` gets its text and the graph runs.
+/// Builds the forward of a chosen path. With requested "auto" and a graph part, a curated bind
+/// failure becomes D8: `warning` gets its text and the graph runs.
 Result<std::unique_ptr<Forward>> make_forward(std::string_view requested, WeightTable& weights,
                                               const ForwardOptions& options, std::string& warning);
 
 /// The graph part: stored, else recorded from the family's body. Errors: D3.
 Result<Graph> model_graph(const Model& model);
 
-/// Every (tensor, use) that the curated plan of this model will ask for, in order: what a pack cache must hold.
+/// Every (tensor, use) that the curated plan of this model will ask for, in order: what a pack
+/// cache must hold.
 struct WeightNeed {
   std::string name;
   WeightUse use;

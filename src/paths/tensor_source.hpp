@@ -1,4 +1,5 @@
-// TensorSource: the tensors of a model as a family sees them at bind time: specs by name, and small tensors as f32.
+// TensorSource: the tensors of a model as a family sees them at bind time: specs by name, and small
+// tensors as f32.
 #pragma once
 
 #include <memory>

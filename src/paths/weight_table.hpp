@@ -1,4 +1,5 @@
-// WeightTable: the weights of one model on one backend, loaded on first request, with an optional cache of packed panels.
+// WeightTable: the weights of one model on one backend, loaded on first request, with an optional
+// cache of packed panels.
 #pragma once
 
 #include <map>
@@ -12,7 +13,8 @@
 
 namespace cyb {
 
-/// Packed weights kept between starts. Implemented by the runtime; a table without one packs into its own memory.
+/// Packed weights kept between starts. Implemented by the runtime; a table without one packs into
+/// its own memory.
 class PackCache {
  public:
   virtual ~PackCache() = default;
@@ -28,10 +30,13 @@ class WeightTable {
 
   const Model& model() const noexcept { return *model_; }
   Backend& backend() const noexcept { return *backend_; }
-  /// The weight for this use; the same pointer each time. Errors: MissingTensor, what the backend says.
+  /// The weight for this use; the same pointer each time. Errors: MissingTensor, what the backend
+  /// says.
   Result<const Weight*> get(std::string_view name, WeightUse use);
-  /// A tensor computed at load (norm gain + 1, rope factors, a constant). The bytes are moved in. `name` is for messages; use kVector.
-  Result<const Weight*> add_constant(std::string name, const Shape& shape, std::vector<float> values);
+  /// A tensor computed at load (norm gain + 1, rope factors, a constant). The bytes are moved in.
+  /// `name` is for messages; use kVector.
+  Result<const Weight*> add_constant(std::string name, const Shape& shape,
+                                     std::vector<float> values);
   /// Bytes beside the model's mapping.
   std::uint64_t own_bytes() const noexcept;
 
@@ -47,6 +52,8 @@ class WeightTable {
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<const PackCache> cache_;
   std::map<std::string, std::unique_ptr<Weight>, std::less<>> weights_;  // by pack_key
+  std::map<std::string, const Weight*, std::less<>>
+      weights_by_value_;  // decoded ones, owned by constants_
   std::vector<std::unique_ptr<Constant>> constants_;
 };
 

@@ -7,7 +7,8 @@
 
 namespace cyb {
 
-/// The graph of a model of a curated family: inputs ids [B, S], pos [S]; output logits [B, S, V]. Errors: D1, F31..F33.
+/// The graph of a model of a curated family: inputs ids [B, S], pos [S]; output logits [B, S, V].
+/// Errors: D1, F31..F33.
 Result<Graph> record_graph(const ConfigTable& config, const TensorSource& tensors);
 
 }  // namespace cyb

@@ -1,0 +1,66 @@
+// One plan per run: its shapes hold P, which changes every step. The logits of all rows exist at
+// once, so runs are short.
+#include "paths/graph/graph_forward.hpp"
+
+#include <algorithm>
+
+namespace cyb {
+namespace {
+
+constexpr std::uint32_t kMaxRows = 64;
+constexpr std::uint32_t kMaxLogits = 8u << 20;  // values of [S, V] in one run
+
+}  // namespace
+
+GraphForward::GraphForward(GraphProgram program, WeightTable& weights, std::uint32_t max_positions,
+                           const ForwardOptions& options)
+    : program_(std::move(program)),
+      weights_(weights),
+      max_outputs_(options.max_outputs),
+      max_positions_(max_positions) {
+  const std::uint32_t by_memory =
+      std::clamp(kMaxLogits / std::max(program_.vocab_size(), 1u), 1u, kMaxRows);
+  max_tokens_ = std::min(by_memory, options.max_tokens);
+}
+
+Result<void> GraphForward::run(const StepParams& params, std::stop_token stop) {
+  if (params.n_tokens() > max_tokens_ || params.output_rows.size() > max_outputs_) {
+    return fail(internal_error("run larger than the graph forward was built for"));
+  }
+  logits_.clear();
+  logits_.reserve(std::size_t{max_outputs_} * vocab_size());
+  for (const SequenceSpan& sequence : params.sequences)
+    CYB_TRY(run_sequence(params, sequence, stop));
+  return {};
+}
+
+Result<void> GraphForward::run_sequence(const StepParams& params, const SequenceSpan& sequence,
+                                        const std::stop_token& stop) {
+  CYB_ASSIGN(Plan plan, program_.plan(sequence.n_rows, sequence.past_tokens));
+  CYB_ASSIGN(const std::unique_ptr<Executable> executable,
+             weights_.backend().compile(std::move(plan)));
+  SequenceSpan alone = sequence;
+  alone.row_begin = 0;
+  const StepParams one{
+      .ids = params.ids.subspan(sequence.row_begin, sequence.n_rows),
+      .positions = params.positions.subspan(sequence.row_begin, sequence.n_rows),
+      .output_rows = {},
+      .sequences = std::span(&alone, 1),
+      .kv = params.kv,
+  };
+  CYB_TRY(executable->submit(one));
+  CYB_TRY(executable->sync(stop));
+  n_fallback_steps_ = executable->n_fallback_steps();
+  CYB_ASSIGN(const std::span<const float> all, executable->output(0));
+  const std::size_t v = vocab_size();
+  for (const std::int32_t row : params.output_rows) {
+    const std::int64_t local = std::int64_t{row} - sequence.row_begin;
+    if (local < 0 || local >= sequence.n_rows) continue;
+    const auto begin =
+        all.begin() + static_cast<std::ptrdiff_t>(local * static_cast<std::int64_t>(v));
+    logits_.insert(logits_.end(), begin, begin + static_cast<std::ptrdiff_t>(v));
+  }
+  return {};
+}
+
+}  // namespace cyb

@@ -1,0 +1,41 @@
+// GraphForward: runs the IR, one sequence at a time; the correctness reference beside the curated
+// path.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "paths/forward.hpp"
+#include "paths/graph/graph_program.hpp"
+
+namespace cyb {
+
+class GraphForward final : public Forward {
+ public:
+  GraphForward(GraphProgram program, WeightTable& weights, std::uint32_t max_positions,
+               const ForwardOptions& options);
+
+  Path path() const noexcept override { return Path::kGraph; }
+  std::uint32_t max_tokens() const noexcept override { return max_tokens_; }
+  std::uint32_t max_outputs() const noexcept override { return max_outputs_; }
+  std::uint32_t vocab_size() const noexcept override { return program_.vocab_size(); }
+  std::uint32_t max_positions() const noexcept override { return max_positions_; }
+  const std::vector<KvLayerShape>& kv_layers() const noexcept override {
+    return program_.kv_layers();
+  }
+  Result<void> run(const StepParams& params, std::stop_token stop) override;
+  Result<std::span<const float>> logits() override { return std::span<const float>(logits_); }
+  std::uint32_t n_fallback_steps() const noexcept override { return n_fallback_steps_; }
+
+ private:
+  Result<void> run_sequence(const StepParams& params, const SequenceSpan& sequence,
+                            const std::stop_token& stop);
+
+  GraphProgram program_;
+  WeightTable& weights_;
+  std::uint32_t max_tokens_, max_outputs_, max_positions_;
+  std::vector<float> logits_;  // [R, V]
+  std::uint32_t n_fallback_steps_ = 0;
+};
+
+}  // namespace cyb
