@@ -4,19 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <utility>
 
 #include "base/json_text.hpp"
 #include "text/template/chat_template.hpp"
+#include "text/tokenizer.hpp"
 
 namespace cyb {
 namespace {
-
-/// Texts that end a turn or a text in public chat formats; only tokens that are control or
-/// user-defined count.
-constexpr std::array<std::string_view, 8> kStops = {
-    "<|im_end|>", "<|eot_id|>",    "<|eom_id|>",      "<end_of_turn>",
-    "<|end|>",    "<|endoftext|>", "<|end_of_text|>", "<|eot|>"};
 
 void set_id(ConfigTable& table, const char* key, std::optional<std::int32_t> id) {
   if (id) table.set(key, std::int64_t{*id});
@@ -95,7 +91,11 @@ void fill_vocabulary(const TokenizerParts& parts, std::int64_t n_tokens, std::in
   if (vocabulary.has_scores()) out.scores.reserve(rows);
   for (std::int32_t id = 0; id < n_rows; ++id) {
     const bool real = id < n_tokens;
-    out.tokens.push_back(real ? std::string(vocabulary.text(id)) : fmt::format("[PAD{}]", id));
+    if (real) {
+      out.tokens.push_back(vocabulary.text(id));
+    } else {
+      out.tokens.push_back(fmt::format("[PAD{}]", id));
+    }
     out.types.push_back(real ? vocabulary.type(id) : TokenType::kUnused);
     if (vocabulary.has_scores()) out.scores.push_back(real ? vocabulary.score(id) : 0.0F);
   }
@@ -110,20 +110,7 @@ void fill_vocabulary(const TokenizerParts& parts, std::int64_t n_tokens, std::in
 
 }  // namespace
 
-void infer_stops(TokenizerParts& parts, ImportReport& report) {
-  std::vector<std::int32_t>& stops = parts.config.eos_token_ids;
-  for (const std::string_view text : kStops) {
-    const std::int32_t id = parts.vocabulary.find(text);
-    if (id < 0 || std::ranges::find(stops, id) != stops.end()) continue;
-    const TokenType type = parts.vocabulary.type(id);
-    if (type != TokenType::kControl && type != TokenType::kUserDefined) continue;
-    stops.push_back(id);
-    report.assumptions.push_back(fmt::format(
-        "token {} {} ends an answer (by its text; the source does not say so)", id, text));
-  }
-}
-
-Result<void> place_vocabulary(const TokenizerParts& parts, std::int64_t n_rows, ModelDraft& draft,
+Result<void> place_vocabulary(TokenizerParts parts, std::int64_t n_rows, ModelDraft& draft,
                               ImportReport& report) {
   CYB_TRY(check_ids(parts.config, n_rows));
   draft.config.set("tokenizer", tokenizer_table(parts.config));
@@ -144,6 +131,7 @@ Result<void> place_vocabulary(const TokenizerParts& parts, std::int64_t n_rows, 
         fmt::format("{} embedding rows have no token and were named [PAD<id>]", n_rows - n_tokens));
   }
   fill_vocabulary(parts, n_tokens, n_rows, draft.vocab);
+  CYB_TRY(Tokenizer::create(std::move(parts)));
   return {};
 }
 

@@ -9,14 +9,10 @@
 
 namespace cyb {
 
-/// Adds control tokens whose text is a known end of a turn or text ("<|im_end|>", "<end_of_turn>",
-/// ...) to eos_token_ids; each one is stated as an assumption.
-void infer_stops(TokenizerParts& parts, ImportReport& report);
-
 /// Writes [tokenizer] and the vocabulary into the draft and fills up to `n_rows` ids with unused
 /// [PAD<id>] tokens. Tokens past the last row have no embedding: they are left out with a warning
 /// where they are added tokens. Errors: F34; InvalidConfig for a special id past the vocabulary.
-Result<void> place_vocabulary(const TokenizerParts& parts, std::int64_t n_rows, ModelDraft& draft,
+Result<void> place_vocabulary(TokenizerParts parts, std::int64_t n_rows, ModelDraft& draft,
                               ImportReport& report);
 
 /// The chat part (format custom) for a template of the source, and whether the template engine

@@ -1,0 +1,163 @@
+// GGUF import: metadata to config, tensors to canonical names, q and k rows of `llama` files back
+// to half-split order.
+#include "import/gguf/gguf_import.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json_text.hpp"
+#include "import/architecture.hpp"
+#include "import/draft.hpp"
+#include "import/gguf/gguf_config.hpp"
+#include "import/gguf/gguf_source.hpp"
+#include "import/gguf/gguf_vocab.hpp"
+#include "import/gguf/metadata.hpp"
+#include "import/names.hpp"
+#include "import/vocabulary_part.hpp"
+
+namespace cyb::gguf {
+namespace {
+
+struct Tensors {
+  std::vector<SourceTensor> all;
+  std::vector<SourceName> names;
+
+  const SourceTensor* find(std::string_view canonical) const {
+    const auto at = std::ranges::find(all, canonical, &SourceTensor::name);
+    return at == all.end() ? nullptr : &*at;
+  }
+};
+
+/// Every name that the table can give for this many layers: what error messages translate back
+/// with.
+void add_expected_names(const ArchitectureRow& row, std::uint64_t n_layers,
+                        std::vector<SourceName>& names) {
+  for (const NameRow& name : gguf_names(row.name)) {
+    const bool per_layer = name.gguf.find("{i}") != std::string_view::npos;
+    for (std::uint32_t layer = 0; layer < (per_layer ? n_layers : 1); ++layer) {
+      names.push_back({fill_name(name.canonical, layer), fill_name(name.gguf, layer)});
+    }
+  }
+}
+
+Result<Tensors> name_tensors(const GgufSource& source, const ArchitectureRow& row,
+                             ImportReport& report) {
+  Tensors out;
+  const std::span<const NameRow> table = gguf_names(row.name);
+  for (const Part& part : source.parts) {
+    for (const TensorInfo& tensor : part.header.tensors) {
+      if (carries_no_information(tensor.name)) {
+        report.skipped.emplace_back(tensor.name);
+        continue;
+      }
+      auto canonical = canonical_name(table, tensor.name);
+      if (!canonical) {
+        return fail(
+            Error(ErrorKind::kFormat, "IMPORT",
+                  fmt::format(
+                      "tensor {} is not known for architecture {}: it cannot be left out silently",
+                      json_quote(tensor.name), row.name)));
+      }
+      out.names.push_back({*canonical, std::string(tensor.name)});
+      out.all.push_back({std::move(*canonical), std::string(tensor.name), tensor.dtype,
+                         tensor.shape, part.file, tensor.offset, tensor.size_bytes});
+    }
+  }
+  return out;
+}
+
+Result<TensorFacts> tensor_facts(const Tensors& tensors) {
+  TensorFacts facts;
+  facts.n_tensors = tensors.all.size();
+  const SourceTensor* embedding = tensors.find("model.embed_tokens.weight");
+  if (embedding == nullptr) return fail(missing_tensor("token_embd.weight", "the import"));
+  if (embedding->shape.rank() != 2) {
+    return fail(gguf_error(fmt::format(
+        "tensor \"token_embd.weight\": shape {}, want two dimensions", embedding->shape.text())));
+  }
+  facts.embedding_rows = embedding->shape[0];
+  facts.has_head = tensors.find("lm_head.weight") != nullptr;
+  facts.has_rope_factors = tensors.find("cyb.pos.rope_factors") != nullptr;
+  return facts;
+}
+
+Result<void> draft_tensors(Tensors& tensors, const ArchitectureRow& row,
+                           const LlamaStyleConfig& config, ModelDraft& draft) {
+  for (SourceTensor& tensor : tensors.all) {
+    const bool is_q = tensor.name.find(".self_attn.q_proj.") != std::string::npos;
+    const bool is_k = tensor.name.find(".self_attn.k_proj.") != std::string::npos;
+    if (row.permuted && (is_q || is_k)) {
+      CYB_ASSIGN(DraftTensor moved,
+                 unpermuted(std::move(tensor), is_q ? config.n_heads : config.n_kv_heads));
+      draft.tensors.push_back(std::move(moved));
+    } else {
+      draft.tensors.push_back(copied(std::move(tensor)));
+    }
+  }
+  return {};
+}
+
+Result<void> read_template(Metadata& metadata, ModelDraft& draft, ImportReport& report) {
+  CYB_ASSIGN(const std::string_view text, metadata.text_or("tokenizer.chat_template", ""));
+  place_template(text, draft, report);
+  for (const std::string_view key : metadata.unread("tokenizer.chat_template.")) {
+    report.warnings.push_back(
+        fmt::format("{} was not imported: one template per model for now", key));
+  }
+  return {};
+}
+
+Result<void> describe(Metadata& metadata, const GgufSource& source, const std::string& path,
+                      ModelDraft& draft, ImportReport& report) {
+  const std::string file = path.substr(path.rfind('/') + 1);
+  CYB_ASSIGN(const std::string_view title, metadata.text_or("general.name", ""));
+  CYB_ASSIGN(const std::string_view license, metadata.text_or("general.license", ""));
+  draft.lineage.set("source", file);
+  draft.lineage.set("method", "gguf-import");
+  draft.card = fmt::format("# {}\n\nImported from `{}`.\n",
+                           title.empty() ? draft.name : std::string(title), file);
+  if (!license.empty()) draft.card += fmt::format("License: {}\n", license);
+  report.source_format = fmt::format("GGUF version {}", source.parts[0].header.version);
+  if (source.parts.size() > 1)
+    report.source_format += fmt::format(", {} parts", source.parts.size());
+  return {};
+}
+
+Result<ModelDraft> build(const std::string& path, const GgufSource& source, ImportReport& report,
+                         const ImportOptions& options) {
+  Metadata metadata(source.parts[0].header.values);
+  CYB_ASSIGN(const std::string_view architecture, metadata.text("general.architecture"));
+  CYB_ASSIGN(const ArchitectureRow row, find_architecture(architecture));
+  CYB_ASSIGN(Tensors tensors, name_tensors(source, row, report));
+  CYB_ASSIGN(const TensorFacts facts, tensor_facts(tensors));
+  CYB_ASSIGN(const LlamaStyleConfig config, read_config(metadata, row, facts, report));
+  ModelDraft draft;
+  draft.name = draft_name(options.name, path);
+  draft.config = architecture_config(config);
+  report_architecture(config, report);
+  CYB_ASSIGN(TokenizerParts parts, read_vocabulary(metadata));
+  CYB_TRY(place_vocabulary(std::move(parts), config.vocab_size, draft, report));
+  CYB_ASSIGN(ConfigTable sampling, read_sampling(metadata, report));
+  draft.config.set("sampling", std::move(sampling));
+  CYB_TRY(read_template(metadata, draft, report));
+  CYB_TRY(describe(metadata, source, path, draft, report));
+  CYB_TRY(draft_tensors(tensors, row, config, draft));
+  const std::vector<SourceName> present = std::move(tensors.names);
+  std::vector<SourceName> expected;
+  add_expected_names(row, static_cast<std::uint64_t>(config.n_layers), expected);
+  CYB_TRY(complete_draft(draft, {present, expected}, report));
+  return draft;
+}
+
+}  // namespace
+
+Result<ModelDraft> read_gguf(const std::string& path, ImportReport& report,
+                             const ImportOptions& options) {
+  CYB_ASSIGN(const GgufSource source, open_gguf(path));
+  auto draft = build(path, source, report, options);
+  if (!draft) return fail(std::move(draft).error().in(path));
+  return draft;
+}
+
+}  // namespace cyb::gguf
