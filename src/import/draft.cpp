@@ -157,8 +157,7 @@ bool same_content(const SourceTensor& a, const SourceTensor& b) {
   return true;
 }
 
-Result<void> complete_draft(ModelDraft& draft, const std::vector<SourceName>& names,
-                            ImportReport& report) {
+Result<void> complete_draft(ModelDraft& draft, const SourceNames& names, ImportReport& report) {
   std::ranges::sort(draft.tensors, {},
                     [](const DraftTensor& t) { return std::pair(file_order(t.name), t.name); });
   CYB_ASSIGN(const std::string model_type, draft.config.string("model_type"));
@@ -167,8 +166,8 @@ Result<void> complete_draft(ModelDraft& draft, const std::vector<SourceName>& na
     return fail(not_built(fmt::format("model_type {}", json_quote(model_type))));
   const DraftTensors tensors(draft);
   const auto bound = family->bind(draft.config, tensors);
-  if (!bound) return fail(with_source_name(bound.error(), names));
-  for (const SourceName& name : names) {
+  if (!bound) return fail(with_source_name(bound.error(), names.expected));
+  for (const SourceName& name : names.present) {
     if ((*bound)->uses_tensor(name.canonical)) continue;
     return fail(
         Error(ErrorKind::kFormat, "IMPORT",
@@ -176,7 +175,7 @@ Result<void> complete_draft(ModelDraft& draft, const std::vector<SourceName>& na
                           json_quote(name.source), family->family)));
   }
   if (auto done = record(draft, tensors); !done)
-    return fail(with_source_name(std::move(done).error(), names));
+    return fail(with_source_name(std::move(done).error(), names.expected));
   report.name = draft.name;
   report.family = family->family;
   report.model_type = model_type;

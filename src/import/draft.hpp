@@ -45,12 +45,17 @@ struct SourceName {
   std::string canonical, source;
 };
 
+/// Canonical and source names: of the tensors that are there, and of those that might have been
+/// expected (for messages).
+struct SourceNames {
+  std::vector<SourceName> present, expected;
+};
+
 /// Sorts the tensors into file order, binds the family, refuses tensors that it does not read,
-/// records the graph part and fills in the report. `names` lets errors say what the source calls a
-/// tensor. Errors: F31..F33, MissingTensor, InvalidConfig, Format; NotBuilt for a model_type
-/// without a family.
-Result<void> complete_draft(ModelDraft& draft, const std::vector<SourceName>& names,
-                            ImportReport& report);
+/// records the graph part and fills in the report.
+/// Errors: F31..F33, MissingTensor, InvalidConfig, Format; NotBuilt for a model_type without a
+/// family.
+Result<void> complete_draft(ModelDraft& draft, const SourceNames& names, ImportReport& report);
 
 /// Name of the model: `wished`, else from `path` without its extension; only [A-Za-z0-9._-], 1..128
 /// bytes.

@@ -143,10 +143,10 @@ Result<ModelDraft> build(const std::string& path, const GgufSource& source, Impo
   CYB_TRY(read_template(metadata, draft, report));
   CYB_TRY(describe(metadata, source, path, draft, report));
   CYB_TRY(draft_tensors(tensors, row, config, draft));
-  const std::vector<SourceName> present = std::move(tensors.names);
-  std::vector<SourceName> expected;
-  add_expected_names(row, static_cast<std::uint64_t>(config.n_layers), expected);
-  CYB_TRY(complete_draft(draft, {present, expected}, report));
+  SourceNames names;
+  names.present = std::move(tensors.names);
+  add_expected_names(row, static_cast<std::uint64_t>(config.n_layers), names.expected);
+  CYB_TRY(complete_draft(draft, names, report));
   return draft;
 }
 
