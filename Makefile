@@ -1,0 +1,77 @@
+# Thin front of CMake: every target says what it runs. Options: JOBS=n, MODELS=folder of the real models.
+JOBS ?= $(shell nproc)
+BUILD = build/release
+PROGRAM = $(BUILD)/cyb-llm
+PROMPT ?= What is the capital of France?
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+.PHONY: help demo program test test-slow bench bench-peers fuzz lint format install setup clean
+
+help:
+	@echo "make demo         set up, build, get a small real model (98 MB), answer a prompt"
+	@echo "make test         build and run the tests and gates"
+	@echo "make test-slow    sanitizers, all real models, forced regimes"
+	@echo "make bench        micro benchmarks and cyb-llm bench"
+	@echo "make bench-peers  cyb-llm and llama.cpp in alternation on this machine"
+	@echo "make fuzz         every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make lint         clang-format and clang-tidy"
+	@echo "make install      into PREFIX=$(PREFIX)"
+	@echo "make setup        install the Debian packages that the build needs"
+	@echo "make clean        remove build/"
+
+setup:
+	@tools/setup.sh build test
+
+$(BUILD)/build.ninja:
+	@cmake --preset release -Wno-dev >/dev/null
+
+program: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target cyb-llm
+
+demo:
+	@tools/setup.sh build
+	@cmake --preset release -DCYB_TESTS=OFF -DCYB_EXAMPLES=OFF -B build/demo >/dev/null
+	@cmake --build build/demo -j $(JOBS) --target cyb-llm
+	@model=$$(python3 tools/fetch_models.py smollm2) && build/demo/cyb-llm run "$$model" "$(PROMPT)"
+
+test:
+	@tools/setup.sh build test
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS)
+	@python3 tools/fetch_models.py smollm2 >/dev/null
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error -LE slow
+
+test-slow:
+	@tools/setup.sh build test
+	@JOBS=$(JOBS) tools/test_slow.sh
+
+bench:
+	@tools/setup.sh build bench
+	@cmake --preset bench >/dev/null
+	@cmake --build build/bench -j $(JOBS)
+	@for b in build/bench/bench/bench_*; do [ -x $$b ] && $$b || exit 1; done
+	@model=$$(python3 tools/fetch_models.py smollm2) && build/bench/cyb-llm bench "$$model"
+
+bench-peers: program
+	@tools/setup.sh build peers
+	@tools/venv.sh
+	@build/venv/bin/python tools/bench_peers.py --program $(PROGRAM)
+
+fuzz:
+	@tools/setup.sh build fuzz
+	@JOBS=$(JOBS) tools/fuzz.sh $(FUZZ_SECONDS)
+
+lint:
+	@tools/setup.sh build test lint
+	@JOBS=$(JOBS) tools/lint.sh
+
+format:
+	@git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c' | xargs -0 clang-format-19 -i
+
+install: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS) --target cyb-llm cyb
+	@cmake --install $(BUILD) --prefix "$(PREFIX)"
+
+clean:
+	@rm -rf build
