@@ -64,8 +64,7 @@ class Vocabulary {
   std::vector<std::uint32_t> offsets_{0};  // [size + 1]
   std::vector<std::uint8_t> types_;
   std::vector<float> scores_;  // empty while all are 0
-  std::vector<std::uint32_t>
-      slots_;  // power of two; tag (10 bits) | id (22 bits), all ones = empty
+  text::TextIndex index_;
   std::size_t max_text_bytes_ = 0;
 };
 

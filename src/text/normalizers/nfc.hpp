@@ -1,0 +1,18 @@
+// Unicode normalisation form C, in O(n log n) for any text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace cyb::text {
+
+/// True if `text` (valid UTF-8) is surely NFC already; false means only that it has to be looked
+/// at.
+bool is_quickly_nfc(std::string_view text) noexcept;
+
+/// NFC of `text` (valid UTF-8).
+Result<std::string> nfc(std::string_view text);
+
+}  // namespace cyb::text
