@@ -9,7 +9,6 @@
 #include <stop_token>
 
 #include "base/json_text.hpp"
-#include "import/names.hpp"
 #include "model/graph.hpp"
 #include "paths/family.hpp"
 #include "paths/graph/record.hpp"
@@ -54,16 +53,14 @@ class DraftTensors final : public TensorSource {
 };
 
 /// Adds the source's own name of the tensor that an error speaks of ("tensor \"<canonical>\"").
-Error with_source_name(Error error, const std::vector<SourceName>& names) {
+Error with_source_name(Error error, std::span<const NameRow> table) {
   const std::string& text = error.message();
   constexpr std::string_view kMark = "tensor \"";
   const std::size_t mark = text.find(kMark);
   if (mark == std::string::npos) return error;
   const std::size_t begin = mark + kMark.size();
-  const std::string canonical = text.substr(begin, text.find('"', begin) - begin);
-  const auto at = std::ranges::find(names, canonical, &SourceName::canonical);
-  if (at == names.end() || at->source == canonical) return error;
-  return std::move(error).in(at->source);
+  const auto source = gguf_name(table, text.substr(begin, text.find('"', begin) - begin));
+  return source ? std::move(error).in(*source) : error;
 }
 
 Result<void> record(ModelDraft& draft, const DraftTensors& tensors) {
@@ -166,7 +163,7 @@ Result<void> complete_draft(ModelDraft& draft, const SourceNames& names, ImportR
     return fail(not_built(fmt::format("model_type {}", json_quote(model_type))));
   const DraftTensors tensors(draft);
   const auto bound = family->bind(draft.config, tensors);
-  if (!bound) return fail(with_source_name(bound.error(), names.expected));
+  if (!bound) return fail(with_source_name(bound.error(), names.table));
   for (const SourceName& name : names.present) {
     if ((*bound)->uses_tensor(name.canonical)) continue;
     return fail(
@@ -175,7 +172,7 @@ Result<void> complete_draft(ModelDraft& draft, const SourceNames& names, ImportR
                           json_quote(name.source), family->family)));
   }
   if (auto done = record(draft, tensors); !done)
-    return fail(with_source_name(std::move(done).error(), names.expected));
+    return fail(with_source_name(std::move(done).error(), names.table));
   report.name = draft.name;
   report.family = family->family;
   report.model_type = model_type;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/file.hpp"
 #include "base/result.hpp"
 #include "import/import.hpp"
+#include "import/names.hpp"
 #include "model/writer.hpp"
 
 namespace cyb {
@@ -45,10 +47,10 @@ struct SourceName {
   std::string canonical, source;
 };
 
-/// Canonical and source names: of the tensors that are there, and of those that might have been
-/// expected (for messages).
+/// What the source calls the tensors, for messages. `table` is empty where the names are canonical.
 struct SourceNames {
-  std::vector<SourceName> present, expected;
+  std::vector<SourceName> present;
+  std::span<const NameRow> table;
 };
 
 /// Sorts the tensors into file order, binds the family, refuses tensors that it does not read,

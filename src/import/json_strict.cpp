@@ -74,6 +74,7 @@ Error json_error(std::string_view what, std::string_view problem) {
 }
 
 Result<nlohmann::json> parse_json(std::string_view text, std::string_view what) {
+  if (text.find('\0') != std::string_view::npos) return fail(json_error(what, "has a NUL byte"));
   StrictCheck check;
   if (!nlohmann::json::sax_parse(text, &check)) {
     return fail(json_error(what, check.problem.empty() ? "syntax error" : check.problem));

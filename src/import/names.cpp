@@ -1,16 +1,19 @@
 // Name tables of the families and the rules of names.
 #include "import/names.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 
+#include "base/json_text.hpp"
 #include "base/utf8.hpp"
 
 namespace cyb {
 namespace {
 
-#define CYB_NAME(gguf, canonical) NameRow{gguf, canonical},
+#define CYB_NAME(gguf, canonical, need) NameRow{gguf, canonical, NameNeed::need},
 constexpr NameRow kLlama[] = {
 #include "import/names/llama.inc"
 };
@@ -106,6 +109,38 @@ std::optional<std::string> canonical_name(std::span<const NameRow> table, std::s
     if (const auto layer = match_name(row.gguf, name)) return fill_name(row.canonical, *layer);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> gguf_name(std::span<const NameRow> table, std::string_view canonical) {
+  for (const NameRow& row : table) {
+    if (const auto layer = match_name(row.canonical, canonical)) return fill_name(row.gguf, *layer);
+  }
+  return std::nullopt;
+}
+
+Result<void> check_presence(std::span<const NameRow> table, std::int64_t n_layers,
+                            const std::set<std::string, std::less<>>& canonical,
+                            std::string_view model_type, bool by_gguf) {
+  for (const NameRow& row : table) {
+    const bool per_layer = row.canonical.find(kMark) != std::string_view::npos;
+    const auto last = static_cast<std::uint32_t>(per_layer ? n_layers : 1);
+    std::optional<std::uint32_t> absent;
+    bool any = false;
+    for (std::uint32_t layer = 0; layer < last && !(absent && any); ++layer) {
+      if (canonical.contains(fill_name(row.canonical, layer))) {
+        any = true;
+      } else if (!absent) {
+        absent = layer;
+      }
+      if (absent && row.need == NameNeed::kRequired) break;
+    }
+    if (!absent || (row.need == NameNeed::kOptional && !any)) continue;
+    return fail(
+        Error(ErrorKind::kMissingTensor, "F32",
+              fmt::format("model_type {}: missing tensor {}", model_type,
+                          json_quote(fill_name(by_gguf ? row.gguf : row.canonical, *absent)))));
+  }
+  return {};
 }
 
 std::uint64_t file_order(std::string_view canonical) {

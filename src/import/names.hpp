@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "base/result.hpp"
 
 namespace cyb {
 
@@ -14,10 +17,14 @@ namespace cyb {
 /// nullopt: it is fine.
 std::optional<std::string> name_problem(std::string_view name);
 
+/// An optional per-layer tensor is in every layer or in none.
+enum class NameNeed : std::uint8_t { kRequired, kOptional };
+
 /// One row of a name table. `{i}` stands for a layer number without leading zeros.
 struct NameRow {
   std::string_view gguf;
   std::string_view canonical;
+  NameNeed need;
 };
 
 /// The table of a GGUF architecture; empty: the architecture is not supported.
@@ -28,8 +35,16 @@ std::optional<std::uint32_t> match_name(std::string_view pattern, std::string_vi
 /// `pattern` with {i} replaced.
 std::string fill_name(std::string_view pattern, std::uint32_t layer);
 
-/// Canonical name and layer of a GGUF tensor; nullopt: no row matches.
+/// Canonical name of a GGUF tensor; nullopt: no row matches.
 std::optional<std::string> canonical_name(std::span<const NameRow> table, std::string_view name);
+/// GGUF name of a canonical one; nullopt: no row matches.
+std::optional<std::string> gguf_name(std::span<const NameRow> table, std::string_view canonical);
+
+/// The rows' needs for `n_layers` layers. `canonical`: names of all tensors. `by_gguf`: the error
+/// speaks of the GGUF name. Errors: MissingTensor, code F32.
+Result<void> check_presence(std::span<const NameRow> table, std::int64_t n_layers,
+                            const std::set<std::string, std::less<>>& canonical,
+                            std::string_view model_type, bool by_gguf);
 
 /// Sort key of canonical names in the written file: embedding, layers in order, final norm, head.
 std::uint64_t file_order(std::string_view canonical);

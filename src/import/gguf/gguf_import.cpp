@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/json_text.hpp"
 #include "import/architecture.hpp"
@@ -29,16 +30,10 @@ struct Tensors {
   }
 };
 
-/// Every name that the table can give for this many layers: what error messages translate back
-/// with.
-void add_expected_names(const ArchitectureRow& row, std::uint64_t n_layers,
-                        std::vector<SourceName>& names) {
-  for (const NameRow& name : gguf_names(row.name)) {
-    const bool per_layer = name.gguf.find("{i}") != std::string_view::npos;
-    for (std::uint32_t layer = 0; layer < (per_layer ? n_layers : 1); ++layer) {
-      names.push_back({fill_name(name.canonical, layer), fill_name(name.gguf, layer)});
-    }
-  }
+std::set<std::string, std::less<>> canonical_set(const Tensors& tensors) {
+  std::set<std::string, std::less<>> out;
+  for (const SourceTensor& tensor : tensors.all) out.insert(tensor.name);
+  return out;
 }
 
 Result<Tensors> name_tensors(const GgufSource& source, const ArchitectureRow& row,
@@ -132,6 +127,8 @@ Result<ModelDraft> build(const std::string& path, const GgufSource& source, Impo
   CYB_ASSIGN(Tensors tensors, name_tensors(source, row, report));
   CYB_ASSIGN(const TensorFacts facts, tensor_facts(tensors));
   CYB_ASSIGN(const LlamaStyleConfig config, read_config(metadata, row, facts, report));
+  CYB_TRY(check_presence(gguf_names(row.name), config.n_layers, canonical_set(tensors),
+                         row.model_type, true));
   ModelDraft draft;
   draft.name = draft_name(options.name, path);
   draft.config = architecture_config(config);
@@ -143,9 +140,7 @@ Result<ModelDraft> build(const std::string& path, const GgufSource& source, Impo
   CYB_TRY(read_template(metadata, draft, report));
   CYB_TRY(describe(metadata, source, path, draft, report));
   CYB_TRY(draft_tensors(tensors, row, config, draft));
-  SourceNames names;
-  names.present = std::move(tensors.names);
-  add_expected_names(row, static_cast<std::uint64_t>(config.n_layers), names.expected);
+  const SourceNames names{std::move(tensors.names), gguf_names(row.name)};
   CYB_TRY(complete_draft(draft, names, report));
   return draft;
 }
