@@ -1,5 +1,6 @@
-// Attributes of the block ops (tags 480..): the pieces of a decoder layer that backends fuse. Each decomposes into plain ops.
-// "rows" = all leading dimensions: [N, E] in a plan, [B, S, E] in a graph.
+// Attributes of the block ops (tags 480..): the pieces of a decoder layer that backends fuse. Each
+// decomposes into plain ops. "rows" = all leading dimensions: [N, E] in a plan, [B, S, E] in a
+// graph.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 namespace cyb {
 
 /// BlockNormLinear: n = RmsNorm(x, g); y_i = n W_i^T (+ b_i).
-/// Inputs x [rows, E], g [E], then W_1 [O_1, E] .. W_n, then b_1 [O_1] .. b_n (each may be absent). Outputs y_i [rows, O_i].
+/// Inputs x [rows, E], g [E], then W_1 [O_1, E] .. W_n, then b_1 [O_1] .. b_n (each may be absent).
+/// Outputs y_i [rows, O_i].
 struct BlockNormLinearAttrs {
   float eps;
   std::uint32_t n_weights;  // 1..6
@@ -17,9 +19,10 @@ struct BlockNormLinearAttrs {
   Attrs to_attrs() const;
 };
 
-/// BlockAttention: per-head RmsNorm of q and k (where gains are given), Rope, cache write, causal attention over the cache.
-/// Inputs q [rows, H*D], k [rows, G*D], v [rows, G*D], q_gain [D]?, k_gain [D]?, rope_freqs f32 [R/2]?. Output [rows, H*D].
-/// Positions and the cache come from the run (StepParams); in a graph from the input `pos` and a KvCache node.
+/// BlockAttention: per-head RmsNorm of q and k (where gains are given), Rope, cache write, causal
+/// attention over the cache. Inputs q [rows, H*D], k [rows, G*D], v [rows, G*D], q_gain [D]?,
+/// k_gain [D]?, rope_freqs f32 [R/2]?. Output [rows, H*D]. Positions and the cache come from the
+/// run (StepParams); in a graph from the input `pos` and a KvCache node.
 struct BlockAttentionAttrs {
   std::uint32_t layer;
   std::uint32_t n_heads;     // H
@@ -36,14 +39,25 @@ struct BlockAttentionAttrs {
   Attrs to_attrs() const;
 };
 
-/// BlockLinearAdd: y = residual + x W^T (+ b). Inputs x [rows, K], residual [rows, O], W [O, K], b [O]?.
+/// BlockLinearAdd: y = residual + x W^T (+ b). Inputs x [rows, K], residual [rows, O], W [O, K], b
+/// [O]?.
 struct BlockLinearAddAttrs {
   Attrs to_attrs() const { return {}; }
 };
 
-enum class Activation : std::uint8_t { kSilu = 0, kGeluErf = 1, kGeluTanh = 2, kGeluQuick = 3, kRelu = 4 };
+enum class Activation : std::uint8_t {
+  kSilu = 0,
+  kGeluErf = 1,
+  kGeluTanh = 2,
+  kGeluQuick = 3,
+  kRelu = 4
+};
 
-/// BlockGatedMlp: n = RmsNorm(x, g); y = act(n Wg^T) * (n Wu^T). Inputs x [rows, E], g [E], Wg [F, E], Wu [F, E]. Output [rows, F].
+/// The plain op of an activation.
+Op activation_op(Activation activation);
+
+/// BlockGatedMlp: n = RmsNorm(x, g); y = act(n Wg^T) * (n Wu^T). Inputs x [rows, E], g [E], Wg [F,
+/// E], Wu [F, E]. Output [rows, F].
 struct BlockGatedMlpAttrs {
   float eps;
   Activation activation;

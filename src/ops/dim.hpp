@@ -1,4 +1,5 @@
-// Dim and TensorSpec: symbolic shapes. A dimension is a constant, a linear expression over symbols, or anonymous.
+// Dim and TensorSpec: symbolic shapes. A dimension is a constant, a linear expression over symbols,
+// or anonymous.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ class Dim {
  public:
   /// Constant 0.
   Dim() = default;
-  Dim(std::int64_t value) : constant_(value) {}  // NOLINT(google-explicit-constructor): dims read as numbers
+  Dim(std::int64_t value)
+      : constant_(value) {}  // NOLINT(google-explicit-constructor): dims read as numbers
   static Dim symbol(std::uint32_t id) {
     Dim d;
     d.terms_ = {{id, 1}};
@@ -47,6 +49,8 @@ class Dim {
     return a.is_constant() && b.is_constant() && a.constant_ != b.constant_;
   }
 
+  /// The dimension divided by k; nullopt where k <= 0 or a coefficient is not a multiple of k.
+  std::optional<Dim> divided_by(std::int64_t k) const;
   /// Value with symbol i bound to values[i]; nullopt when anonymous, unbound or overflowing.
   std::optional<std::int64_t> eval(std::span<const std::int64_t> values) const noexcept;
   /// "S", "2*B+1", "?"; `names` may be shorter than the symbols used (then "s3").
@@ -58,10 +62,20 @@ class Dim {
   bool anonymous_ = false;
 };
 
+// Symbols 0, 1, 2 of every graph in memory: batch B, new positions S, past positions P. T is P + S.
+inline constexpr std::uint32_t kSymbolB = 0;
+inline constexpr std::uint32_t kSymbolS = 1;
+inline constexpr std::uint32_t kSymbolP = 2;
+
+/// "[B, S, 64]".
+std::string dims_text(std::span<const Dim> dims, std::span<const std::string> names = {});
+
 struct TensorSpec {
   DType dtype = DType::kF32;
   std::vector<Dim> dims;
+  bool absent = false;  // an optional input that is not given
 
+  static TensorSpec none() { return {DType::kF32, {}, true}; }
   std::size_t rank() const noexcept { return dims.size(); }
   static TensorSpec of(DType dtype, const Shape& shape) {
     return {dtype, std::vector<Dim>(shape.dims().begin(), shape.dims().end())};

@@ -1,0 +1,18 @@
+// Mul: y = a · b with NumPy broadcasting; integers wrap.
+#include "ops/linear/elementwise.hpp"
+
+namespace cyb {
+namespace {
+
+Result<void> reference_mul(const RefCall& call) {
+  const auto f = [](auto a, auto b) { return a * b; };
+  return elementwise::run(call, f, elementwise::Wrapping{f});
+}
+
+}  // namespace
+
+OpImpl impl_Mul() {
+  return {.infer = elementwise::infer_binary, .reference = reference_mul};
+}
+
+}  // namespace cyb

@@ -1,0 +1,118 @@
+// exp, log, tanh, erf, sigmoid, pow in f64 by Taylor series on reduced arguments.
+#include "ops/math/elementary.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace cyb::math {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// ln 2 in two parts; the first has 32 trailing zero bits, so n * kLn2High is exact for |n| < 2^20.
+constexpr double kLn2High = 0x1.62E42FEEp-1;
+constexpr double kLn2Low = 0x1.A39EF35793C76p-33;
+constexpr double kLog2E = 0x1.71547652B82FEp+0;
+constexpr double kTwoOverSqrtPi = 0x1.20DD750429B6Dp+0;
+
+/// 2^n for -1022 <= n <= 1023.
+double power_of_two(std::int64_t n) noexcept {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52);
+}
+
+/// e^r - 1 for |r| <= 1: r + r^2/2! + ... + r^20/20!, from the smallest term.
+double expm1_series(double r) noexcept {
+  double sum = 0.0;
+  for (int k = 20; k >= 1; --k) sum = (sum + 1.0) * (r / k);
+  return sum;
+}
+
+}  // namespace
+
+double exp_f64(double x) noexcept {
+  if (x != x) return x;
+  if (x > 709.79) return kInf;
+  if (x < -745.2) return 0.0;
+  const double n = (x * kLog2E + 0x1.8p52) - 0x1.8p52;  // nearest integer
+  const double r = (x - n * kLn2High) - n * kLn2Low;    // |r| <= ln 2 / 2
+  // Horner over 1/k!, k = 13..0.
+  static constexpr std::array kFactorials = {
+      6227020800.0, 479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0,
+      720.0,        120.0,       24.0,       6.0,       2.0,      1.0,     1.0};
+  double sum = 0.0;
+  for (const double factorial : kFactorials) sum = sum * r + 1.0 / factorial;
+  const auto exponent = static_cast<std::int64_t>(n);
+  const std::int64_t half = exponent / 2;  // two steps: the result may be subnormal
+  return sum * power_of_two(half) * power_of_two(exponent - half);
+}
+
+double log_f64(double x) noexcept {
+  if (x != x || x == kInf) return x;
+  if (x == 0.0) return -kInf;
+  if (x < 0.0) return kNaN;
+  std::int64_t exponent = 0;
+  if (x < 0x1p-1022) {
+    x *= 0x1p54;
+    exponent = -54;
+  }
+  auto bits = std::bit_cast<std::uint64_t>(x);
+  exponent += static_cast<std::int64_t>(bits >> 52) - 1023;
+  bits = (bits & 0xFFFFFFFFFFFFFu) | 0x3FF0000000000000u;
+  double m = std::bit_cast<double>(bits);  // 1 <= m < 2
+  if (m > 0x1.6A09E667F3BCDp+0) {          // keep m in [1/sqrt 2, sqrt 2]
+    m *= 0.5;
+    ++exponent;
+  }
+  // log m = 2 artanh(s), s = (m - 1) / (m + 1), |s| <= 0.1716.
+  const double s = (m - 1.0) / (m + 1.0);
+  const double s2 = s * s;
+  double sum = 0.0;
+  for (int k = 23; k >= 1; k -= 2) sum = sum * s2 + 1.0 / k;
+  const auto e = static_cast<double>(exponent);
+  return e * kLn2High + (2.0 * s * sum + e * kLn2Low);
+}
+
+double tanh_f64(double x) noexcept {
+  if (x != x) return x;
+  const double a = std::fabs(x);
+  double y = 1.0;
+  if (a < 0.5) {
+    const double em1 = expm1_series(2.0 * a);
+    y = em1 / (em1 + 2.0);
+  } else if (a < 20.0) {
+    y = 1.0 - 2.0 / (exp_f64(2.0 * a) + 1.0);
+  }
+  return std::copysign(y, x);
+}
+
+// erf x = 2/sqrt(pi) e^(-x^2) sum_n x (2x^2)^n / (1·3·5···(2n+1)) (Abramowitz and Stegun 7.1.6):
+// all terms have one sign, nothing cancels.
+double erf_f64(double x) noexcept {
+  if (x != x) return x;
+  const double a = std::fabs(x);
+  if (a > 6.0) return std::copysign(1.0, x);
+  const double x2 = 2.0 * x * x;
+  double term = x;
+  double sum = x;
+  for (int n = 1; n < 200; ++n) {
+    term = term * x2 / (2 * n + 1);
+    const double next = sum + term;
+    if (next == sum) break;
+    sum = next;
+  }
+  return kTwoOverSqrtPi * exp_f64(-x * x) * sum;
+}
+
+double sigmoid_f64(double x) noexcept {
+  return 1.0 / (1.0 + exp_f64(-x));
+}
+
+double pow_f64(double base, double exponent) noexcept {
+  return exp_f64(exponent * log_f64(base));
+}
+
+}  // namespace cyb::math

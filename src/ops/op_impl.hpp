@@ -1,0 +1,17 @@
+// OpImpl: what one op's file gives to the registry. Each ops/<group>/<op>.cpp defines
+// `OpImpl impl_<Name>()`; op.cpp declares and collects them from op_list.inc.
+#pragma once
+
+#include "ops/op.hpp"
+
+namespace cyb {
+
+struct OpImpl {
+  std::span<const AttrSpec> attrs = {};
+  InferFn infer = nullptr;
+  ReferenceFn reference = nullptr;
+  DecomposeFn decompose = nullptr;
+  EncodedInputFn encoded_input = nullptr;
+};
+
+}  // namespace cyb
