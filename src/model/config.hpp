@@ -1,4 +1,5 @@
-// ConfigValue: the TOML subset of config and chat parts as an ordered tree of ours, with checked access (F31 errors) and canonical output.
+// ConfigValue: the TOML subset of config and chat parts as an ordered tree of ours, with checked
+// access (F31 errors) and canonical output.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,14 @@ class ConfigTable {
   /// Dotted path ("architecture.hidden_size"); null when absent.
   const ConfigValue* at(std::string_view path) const noexcept;
   void set(std::string key, ConfigValue value);  // replaces
-  ConfigTable& table(std::string_view key);       // creates
+  /// As set, for a key that is known to be new: no search.
+  void append(std::string key, ConfigValue value);
+  const ConfigTable* find_table(std::string_view key) const noexcept;
+  ConfigTable& table(std::string_view key);  // creates
   bool erase(std::string_view key);
 
-  // Checked access by dotted path. Missing without default, wrong type, out of range: F31 `config: <key>: ...`.
+  // Checked access by dotted path. Missing without default, wrong type, out of range: F31 `config:
+  // <key>: ...`.
   Result<std::int64_t> integer(std::string_view path) const;
   Result<std::int64_t> integer_or(std::string_view path, std::int64_t fallback) const;
   Result<double> number(std::string_view path) const;  // integers are accepted
@@ -51,14 +56,14 @@ class ConfigTable {
 
 class ConfigValue {
  public:
-  ConfigValue(bool v) : value_(v) {}                    // NOLINT(google-explicit-constructor)
-  ConfigValue(std::int64_t v) : value_(v) {}            // NOLINT(google-explicit-constructor)
-  ConfigValue(int v) : value_(std::int64_t{v}) {}       // NOLINT(google-explicit-constructor)
-  ConfigValue(double v) : value_(v) {}                  // NOLINT(google-explicit-constructor)
-  ConfigValue(std::string v) : value_(std::move(v)) {}  // NOLINT(google-explicit-constructor)
+  ConfigValue(bool v) : value_(v) {}                      // NOLINT(google-explicit-constructor)
+  ConfigValue(std::int64_t v) : value_(v) {}              // NOLINT(google-explicit-constructor)
+  ConfigValue(int v) : value_(std::int64_t{v}) {}         // NOLINT(google-explicit-constructor)
+  ConfigValue(double v) : value_(v) {}                    // NOLINT(google-explicit-constructor)
+  ConfigValue(std::string v) : value_(std::move(v)) {}    // NOLINT(google-explicit-constructor)
   ConfigValue(const char* v) : value_(std::string(v)) {}  // NOLINT(google-explicit-constructor)
-  ConfigValue(ConfigArray v) : value_(std::move(v)) {}  // NOLINT(google-explicit-constructor)
-  ConfigValue(ConfigTable v);                           // NOLINT(google-explicit-constructor)
+  ConfigValue(ConfigArray v) : value_(std::move(v)) {}    // NOLINT(google-explicit-constructor)
+  ConfigValue(ConfigTable v);                             // NOLINT(google-explicit-constructor)
 
   const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
   const std::int64_t* integer() const noexcept { return std::get_if<std::int64_t>(&value_); }
@@ -71,13 +76,18 @@ class ConfigValue {
   std::string_view type_name() const noexcept;  // "integer", "array", ...
 
  private:
-  std::variant<bool, std::int64_t, double, std::string, ConfigArray, std::shared_ptr<ConfigTable>> value_;
+  std::variant<bool, std::int64_t, double, std::string, ConfigArray, std::shared_ptr<ConfigTable>>
+      value_;
 };
 
-/// Parses TOML text. Errors: F02 `<part>: TOML error at line <l>: <why>`, F05, F09.
+/// Parses TOML text; keys keep the order of their first appearance. Dates and multi-dimensional
+/// nesting over 32 levels are refused, and so are more than kMaxTomlValues values (a document tree
+/// costs many times its text). Errors: F02 `<part>: TOML error at line <l>: <why>`, F05, F09.
+inline constexpr std::size_t kMaxTomlValues = 131072;
 Result<ConfigTable> parse_toml(std::string_view text, std::string_view part);
 
-/// Canonical TOML: keys in order, scalars first, then [tables]; shortest round-trip numbers; floats keep a dot or exponent.
+/// Canonical TOML: keys in order, scalars first, then [tables]; shortest round-trip numbers; floats
+/// keep a dot or exponent.
 std::string write_toml(const ConfigTable& table);
 
 }  // namespace cyb

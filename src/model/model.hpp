@@ -29,17 +29,23 @@ struct TensorEntry {
   std::optional<Digest> hash;
 };
 
+/// How a file without format_version names its encodings; kNone refuses it (F04).
+enum class LegacyEncodings : std::uint8_t { kNone, kIeee, kFixed };
+
 struct ModelOptions {
-  bool verify_weights = false;  // hash weights and tensors (F40, F41)
+  bool verify_weights = false;         // hash weights and tensors (F40, F41)
   std::uint64_t text_limit_bytes = 0;  // 0: kMaxTextBytes
+  LegacyEncodings legacy_encodings = LegacyEncodings::kNone;
 };
 
 class Model {
  public:
   /// Maps and validates a file. Errors: F codes with the path as outer frame, Io.
-  static Result<std::shared_ptr<const Model>> open(const std::string& path, const ModelOptions& options = {});
+  static Result<std::shared_ptr<const Model>> open(const std::string& path,
+                                                   const ModelOptions& options = {});
   /// The same on bytes that stay valid as long as the model (fuzzing, tests).
-  static Result<std::shared_ptr<const Model>> parse(std::span<const std::byte> bytes, const ModelOptions& options = {});
+  static Result<std::shared_ptr<const Model>> parse(std::span<const std::byte> bytes,
+                                                    const ModelOptions& options = {});
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -66,11 +72,13 @@ class Model {
   std::uint64_t weights_bytes() const noexcept;
   std::uint64_t file_bytes() const noexcept;
 
-  /// Identity of what the model computes. From [cyb.id] when stated (checked by verify), else computed (hashes the weights once).
+  /// Identity of what the model computes. From [cyb.id] when stated (checked by verify), else
+  /// computed (hashes the weights once).
   Result<Digest> model_id() const;
   /// BLAKE3 of the whole file.
   Result<Digest> file_id() const;
-  /// Everything that can be checked: hashes, finite values (F42), graph validity. Cancellable through `stop`.
+  /// Everything that can be checked: hashes, finite values (F42), graph validity. Cancellable
+  /// through `stop`.
   Result<void> verify(std::stop_token stop = {}) const;
 
  private:

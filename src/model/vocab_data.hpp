@@ -1,4 +1,5 @@
-// VocabData: the vocab part as flat arrays; no per-token objects, so a 262k vocabulary costs little more than its bytes.
+// VocabData: the vocab part as flat arrays; no per-token objects, so a 262k vocabulary costs little
+// more than its bytes.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,14 @@ class StringList {
   std::vector<std::uint32_t> ends_;
 };
 
-enum class TokenType : std::uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+enum class TokenType : std::uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
 
 struct VocabData {
   StringList tokens;                  // id -> text, no holes
@@ -41,6 +49,7 @@ struct VocabData {
   std::vector<float> scores;          // empty or one per token
   std::vector<TokenType> types;       // empty or one per token
   std::vector<std::int32_t> special;  // [special] ids
+  std::string particles_tensor;       // [particles] tensor; "" unless the vocabulary is a tensor
 };
 
 }  // namespace cyb
