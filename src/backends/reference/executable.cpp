@@ -1,0 +1,190 @@
+// Running plans on the reference. Nothing here depends on how many sequences share a run.
+#include "backends/reference/executable.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "backends/reference/plan_check.hpp"
+#include "backends/reference/step_runner.hpp"
+#include "backends/reference/weight.hpp"
+
+namespace cyb::reference {
+
+Result<std::unique_ptr<Executable>> ReferenceExecutable::compile(std::shared_ptr<Device> device,
+                                                                 Plan plan) {
+  CYB_ASSIGN(const PlanFacts facts, check_plan(plan));
+  std::unique_ptr<ReferenceExecutable> out(new ReferenceExecutable);
+  CYB_ASSIGN(out->arena_, device->memory->allocate(plan.arena_bytes, device->name));
+  out->vocab_size_ = facts.vocab_size;
+  out->kv_layers_ = facts.kv_layers;
+  out->device_ = std::move(device);
+  out->plan_ = std::move(plan);
+  out->staging_.resize(out->plan_.outputs.size());
+  out->published_.resize(out->plan_.outputs.size());
+  return std::unique_ptr<Executable>(std::move(out));
+}
+
+Result<void> ReferenceExecutable::check(const StepParams& params) const {
+  const std::size_t n = params.ids.size(), r = params.output_rows.size();
+  if (n == 0 || n > plan_.max_tokens) {
+    return fail(invalid_input(fmt::format("{} rows, the plan takes 1 to {}", n, plan_.max_tokens)));
+  }
+  if (r > plan_.max_outputs) {
+    return fail(
+        invalid_input(fmt::format("{} output rows, the plan takes {}", r, plan_.max_outputs)));
+  }
+  if (params.positions.size() != n)
+    return fail(invalid_input("ids and positions differ in length"));
+  for (const std::int32_t id : params.ids) {
+    if (vocab_size_ > 0 && (id < 0 || id >= vocab_size_)) {
+      return fail(invalid_input(fmt::format("token id {} is outside 0..{}", id, vocab_size_ - 1)));
+    }
+  }
+  for (const std::int32_t position : params.positions) {
+    if (position < 0) return fail(invalid_input("negative position"));
+  }
+  for (std::size_t i = 0; i < r; ++i) {
+    const std::int32_t row = params.output_rows[i];
+    const bool ascending = i == 0 || row > params.output_rows[i - 1];
+    if (row < 0 || static_cast<std::size_t>(row) >= n || !ascending) {
+      return fail(invalid_input("output rows must ascend inside the run"));
+    }
+  }
+  return kv_layers_ > 0 ? check_sequences(params) : Result<void>{};
+}
+
+Result<void> ReferenceExecutable::check_sequences(const StepParams& params) const {
+  const auto* kv = dynamic_cast<const KvAccess*>(params.kv);
+  if (kv == nullptr) return fail(internal_error("the run's KV store is not of this backend"));
+  const KvLayout& layout = kv->access_layout();
+  if (kv_layers_ > layout.layers.size())
+    return fail(internal_error("KV store with too few layers"));
+  std::size_t rows = 0;
+  for (const SequenceSpan& s : params.sequences) {
+    if (s.row_begin != rows) return fail(internal_error("sequences do not cover the rows"));
+    rows += s.n_rows;
+    const std::uint64_t total = std::uint64_t{s.past_tokens} + s.n_rows;
+    if (s.pages.size() * std::uint64_t{layout.page_tokens} < total) {
+      return fail(context_overflow(total, s.pages.size() * std::uint64_t{layout.page_tokens}));
+    }
+    for (const std::uint32_t page : s.pages) {
+      if (page >= kv->access_pages()) return fail(internal_error("kv page out of range"));
+    }
+  }
+  if (rows != params.ids.size()) return fail(internal_error("sequences do not cover the rows"));
+  return {};
+}
+
+void ReferenceExecutable::copy(const StepParams& params) {
+  run_.ids.assign(params.ids.begin(), params.ids.end());
+  run_.positions.assign(params.positions.begin(), params.positions.end());
+  run_.output_rows.assign(params.output_rows.begin(), params.output_rows.end());
+  run_.sequences.assign(params.sequences.begin(), params.sequences.end());
+  run_.pages.clear();
+  for (const SequenceSpan& s : params.sequences) {
+    run_.pages.insert(run_.pages.end(), s.pages.begin(), s.pages.end());
+  }
+  std::size_t at = 0;
+  for (SequenceSpan& s : run_.sequences) {
+    const std::size_t n = s.pages.size();
+    s.pages = std::span<const std::uint32_t>(run_.pages).subspan(at, n);
+    at += n;
+  }
+  run_.kv = dynamic_cast<KvAccess*>(params.kv);
+  run_.params = {run_.ids, run_.positions, run_.output_rows, run_.sequences, params.kv};
+}
+
+Result<void> ReferenceExecutable::submit(const StepParams& params) {
+  if (pending_) return fail(busy("the executable"));
+  done_ = false;
+  CYB_TRY(check(params));
+  copy(params);
+  pending_ = true;
+  return {};
+}
+
+TensorView ReferenceExecutable::view(const Operand& operand) const {
+  const Shape shape = run_shape(operand, run_.params);
+  const auto list = [&](const std::vector<std::int32_t>& values) {
+    return TensorView{DType::kI32, shape, reinterpret_cast<const std::byte*>(values.data())};
+  };
+  switch (operand.kind) {
+    case Operand::Kind::kArena:
+      return {operand.dtype, shape, arena_->data() + operand.offset};
+    case Operand::Kind::kIds:
+      return list(run_.ids);
+    case Operand::Kind::kPositions:
+      return list(run_.positions);
+    case Operand::Kind::kOutputRows:
+      return list(run_.output_rows);
+    case Operand::Kind::kWeight: {
+      TensorView weight = static_cast<const ReferenceWeight*>(operand.weight)->view();
+      weight.shape = shape;
+      return weight;
+    }
+    default:
+      return {};
+  }
+}
+
+Result<void> ReferenceExecutable::run_steps(const std::stop_token& stop) {
+  std::vector<TensorView> inputs;
+  std::vector<MutableTensorView> outputs;
+  for (const Step& step : plan_.steps) {
+    if (stop.stop_requested()) return fail(cancelled(0));
+    inputs.clear();
+    outputs.clear();
+    for (const Operand& in : step.inputs) inputs.push_back(view(in));
+    for (const Operand& out : step.outputs) {
+      outputs.push_back({out.dtype, run_shape(out, run_.params), arena_->data() + out.offset});
+    }
+    CYB_TRY(run_step({step, inputs, outputs, run_.params, run_.kv, device_->pool.get()}));
+  }
+  return publish();
+}
+
+std::string ReferenceExecutable::producer(const Operand& output) const {
+  for (auto step = plan_.steps.rbegin(); step != plan_.steps.rend(); ++step) {
+    for (const Operand& out : step->outputs) {
+      if (out.offset == output.offset) return std::string(op_info(step->op.tag).name);
+    }
+  }
+  return "output";
+}
+
+Result<void> ReferenceExecutable::publish() {
+  for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
+    const TensorView result = view(plan_.outputs[i]);
+    const auto n = static_cast<std::size_t>(result.shape.count());
+    std::span<const float> values(result.as<float>(), n);
+    for (std::size_t k = 0; k < n; ++k) {
+      if (!std::isfinite(values[k])) {
+        return fail(non_finite(producer(plan_.outputs[i]), fmt::format("output {}", i), k));
+      }
+    }
+    if (!device_->memory->host_visible()) {
+      staging_[i].assign(values.begin(), values.end());
+      values = staging_[i];
+    }
+    published_[i] = values;
+  }
+  return {};
+}
+
+Result<void> ReferenceExecutable::sync(std::stop_token stop) {
+  if (!pending_) return fail(internal_error("sync without submit"));
+  pending_ = false;
+  Result<void> result;
+  device_->memory->execute([&] { result = run_steps(stop); });
+  done_ = result.has_value();
+  return result;
+}
+
+Result<std::span<const float>> ReferenceExecutable::output(std::size_t i) {
+  if (!done_ || i >= published_.size())
+    return fail(internal_error("no such output of a finished run"));
+  return published_[i];
+}
+
+}  // namespace cyb::reference
