@@ -71,6 +71,17 @@ Result<void> record(ModelDraft& draft, const DraftTensors& tensors) {
   return {};
 }
 
+void report_sampling(const ModelDraft& draft, ImportReport& report) {
+  const ConfigValue* sampling = draft.config.find("sampling");
+  if (sampling == nullptr || sampling->table() == nullptr) return;
+  report.sampling.clear();
+  for (const auto& [key, value] : sampling->table()->items()) {
+    if (!report.sampling.empty()) report.sampling += ", ";
+    if (const std::string* text = value.string()) report.sampling += *text;
+    if (const auto number = value.number()) report.sampling += fmt::format("{} {}", key, *number);
+  }
+}
+
 void report_tensors(const ModelDraft& draft, ImportReport& report) {
   report.n_tensors = draft.tensors.size();
   report.parameters = report.weights_bytes = 0;
@@ -177,6 +188,7 @@ Result<void> complete_draft(ModelDraft& draft, const SourceNames& names, ImportR
   report.family = family->family;
   report.model_type = model_type;
   report_tensors(draft, report);
+  report_sampling(draft, report);
   return {};
 }
 

@@ -1,0 +1,251 @@
+// Hugging Face import: names as they are, wrapper prefixes removed; tied and untied heads; biases
+// exactly where config.json says so.
+#include "import/hf/hf_import.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "base/json_text.hpp"
+#include "import/draft.hpp"
+#include "import/hf/folder_tokenizer.hpp"
+#include "import/hf/generation_config.hpp"
+#include "import/hf/hf_config.hpp"
+#include "import/json_strict.hpp"
+#include "import/names.hpp"
+#include "import/safetensors/checkpoint.hpp"
+#include "import/vocabulary_part.hpp"
+
+namespace cyb::hf {
+namespace {
+
+constexpr const char* kConfig = "config.json";
+constexpr const char* kGeneration = "generation_config.json";
+constexpr std::string_view kHead = "lm_head.weight", kEmbedding = "model.embed_tokens.weight";
+
+bool exists(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::exists(path, code);
+}
+
+/// Canonical name of a checkpoint's tensor: without the wrapper of multi-modal checkpoints.
+std::string unwrapped(std::string_view name) {
+  for (const std::string_view wrapper : {"language_model.", "model.language_model."}) {
+    if (!name.starts_with(wrapper)) continue;
+    const std::string_view rest = name.substr(wrapper.size());
+    const bool has_root = rest.starts_with("model.") || rest.starts_with("lm_head.");
+    return has_root ? std::string(rest) : "model." + std::string(rest);
+  }
+  if (name == "model.lm_head.weight") return std::string(kHead);
+  return std::string(name);
+}
+
+bool is_other_tower(std::string_view name) {
+  if (name.starts_with("model.")) name.remove_prefix(6);
+  return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||
+         name.starts_with("vision_model.");
+}
+
+bool in_table(std::span<const NameRow> table, std::string_view canonical) {
+  const auto matches = [canonical](const NameRow& row) {
+    return !row.canonical.starts_with("cyb.") && match_name(row.canonical, canonical).has_value();
+  };
+  return std::ranges::any_of(table, matches);
+}
+
+Result<SourceTensor> make_tensor(const safetensors::TensorInfo& tensor, std::string canonical,
+                                 const safetensors::Shard& shard) {
+  const auto dtype = safetensors::dtype_of(tensor.dtype);
+  if (!dtype) return fail(source_encoding(tensor.name, tensor.dtype));
+  return SourceTensor{std::move(canonical), tensor.name,   *dtype,           tensor.shape,
+                      shard.file,           tensor.offset, tensor.size_bytes};
+}
+
+Result<std::vector<SourceTensor>> name_tensors(const std::vector<safetensors::Shard>& shards,
+                                               const HfConfig& config, ImportReport& report) {
+  const std::span<const NameRow> table = gguf_names(config.table);
+  std::vector<SourceTensor> out;
+  std::set<std::string> seen;
+  for (const safetensors::Shard& shard : shards) {
+    for (const safetensors::TensorInfo& tensor : shard.header.tensors) {
+      if (is_other_tower(tensor.name))
+        return fail(not_built(fmt::format("a vision tower (tensor {})", json_quote(tensor.name))));
+      if (carries_no_information(tensor.name)) {
+        report.skipped.push_back(tensor.name);
+        continue;
+      }
+      std::string canonical = unwrapped(tensor.name);
+      if (!in_table(table, canonical)) {
+        return fail(Error(
+            ErrorKind::kFormat, "IMPORT",
+            fmt::format("tensor {} is not known for model_type {}: it cannot be left out silently",
+                        json_quote(tensor.name), config.architecture.model_type)));
+      }
+      if (!seen.insert(canonical).second) {
+        return fail(Error(ErrorKind::kFormat, "IMPORT",
+                          fmt::format("tensor {} is there twice", json_quote(canonical))));
+      }
+      CYB_ASSIGN(SourceTensor named, make_tensor(tensor, std::move(canonical), shard));
+      out.push_back(std::move(named));
+    }
+  }
+  return out;
+}
+
+/// A tied head that is stored too: equal to the embedding it carries nothing; else it is not tied,
+/// as transformers 5 decides.
+Result<void> settle_head(std::vector<SourceTensor>& tensors, LlamaStyleConfig& config,
+                         ImportReport& report) {
+  const auto head = std::ranges::find(tensors, kHead, &SourceTensor::name);
+  if (head == tensors.end()) {
+    if (config.tied) return {};
+    return fail(
+        Error(ErrorKind::kMissingTensor, "F32",
+              fmt::format("model_type {}: missing tensor \"{}\": tie_word_embeddings is false",
+                          config.model_type, kHead)));
+  }
+  if (!config.tied) return {};
+  const auto embedding = std::ranges::find(tensors, kEmbedding, &SourceTensor::name);
+  if (embedding == tensors.end() || same_content(*head, *embedding)) {
+    report.skipped.push_back(fmt::format("{} (tied, stored twice)", head->source_name));
+    tensors.erase(head);
+    return {};
+  }
+  config.tied = false;
+  report.warnings.push_back(fmt::format(
+      "tie_word_embeddings is true, but {} differs from the embedding: it is used, not tied",
+      kHead));
+  return {};
+}
+
+/// Biases are where the class has them, and nowhere else (transformers would ignore others).
+Result<void> check_biases(const std::vector<SourceTensor>& tensors, const HfConfig& config) {
+  std::set<std::string, std::less<>> present;
+  for (const SourceTensor& tensor : tensors) present.insert(tensor.name);
+  struct Row {
+    std::string_view pattern;
+    bool wanted;
+  };
+  const std::array rows = {Row{"model.layers.{i}.self_attn.q_proj.bias", config.qkv_bias},
+                           Row{"model.layers.{i}.self_attn.k_proj.bias", config.qkv_bias},
+                           Row{"model.layers.{i}.self_attn.v_proj.bias", config.qkv_bias},
+                           Row{"model.layers.{i}.self_attn.o_proj.bias", config.o_bias},
+                           Row{"model.layers.{i}.mlp.gate_proj.bias", config.mlp_bias},
+                           Row{"model.layers.{i}.mlp.up_proj.bias", config.mlp_bias},
+                           Row{"model.layers.{i}.mlp.down_proj.bias", config.mlp_bias}};
+  for (const Row& row : rows) {
+    for (std::uint32_t layer = 0; layer < config.architecture.n_layers; ++layer) {
+      const std::string name = fill_name(row.pattern, layer);
+      if (present.contains(name) == row.wanted) continue;
+      if (row.wanted) {
+        return fail(Error(ErrorKind::kMissingTensor, "F32",
+                          fmt::format("model_type {}: missing tensor {}",
+                                      config.architecture.model_type, json_quote(name))));
+      }
+      return fail(Error(
+          ErrorKind::kFormat, "IMPORT",
+          fmt::format("tensor {}: config.json says that there is no such bias", json_quote(name))));
+    }
+  }
+  return {};
+}
+
+Result<void> check_tensors(const std::vector<SourceTensor>& tensors, const HfConfig& config) {
+  std::set<std::string, std::less<>> present;
+  for (const SourceTensor& tensor : tensors) present.insert(tensor.name);
+  const LlamaStyleConfig& c = config.architecture;
+  CYB_TRY(check_presence(gguf_names(config.table), c.n_layers, present, c.model_type, false));
+  CYB_TRY(check_biases(tensors, config));
+  const auto embedding = std::ranges::find(tensors, kEmbedding, &SourceTensor::name);
+  if (embedding->shape.rank() == 2 && embedding->shape[0] == c.vocab_size) return {};
+  return fail(Error(ErrorKind::kFormat, "F33",
+                    fmt::format("tensor \"{}\": shape {}, config implies [{}, {}]", kEmbedding,
+                                embedding->shape.text(), c.vocab_size, c.hidden_size)));
+}
+
+Result<GenerationConfig> read_generation(const std::string& folder, ImportReport& report) {
+  const std::string path = folder + "/" + kGeneration;
+  if (!exists(path)) return read_generation_config(nullptr, report);
+  CYB_ASSIGN(const nlohmann::json json, read_json_file(path));
+  return read_generation_config(&json, report);
+}
+
+StatedIds stated_ids(const HfConfig& config, const GenerationConfig& generation) {
+  StatedIds ids;
+  ids.eos = generation.eos_ids.empty() ? config.eos_ids : generation.eos_ids;
+  ids.bos = generation.bos_id ? generation.bos_id : config.bos_id;
+  ids.pad = generation.pad_id ? generation.pad_id : config.pad_id;
+  return ids;
+}
+
+Result<void> add_text_parts(const std::string& folder, const HfConfig& config, ModelDraft& draft,
+                            ImportReport& report) {
+  CYB_ASSIGN(GenerationConfig generation, read_generation(folder, report));
+  CYB_ASSIGN(FolderTokenizer tokenizer,
+             read_folder_tokenizer(folder, stated_ids(config, generation), report));
+  CYB_TRY(
+      place_vocabulary(std::move(tokenizer.parts), config.architecture.vocab_size, draft, report));
+  draft.config.set("sampling", std::move(generation.sampling));
+  place_template(tokenizer.chat_template, draft, report);
+  return {};
+}
+
+void describe(const std::string& folder, std::size_t n_shards, ModelDraft& draft,
+              ImportReport& report) {
+  std::string base = folder;
+  while (base.size() > 1 && base.back() == '/') base.pop_back();
+  base = base.substr(base.rfind('/') + 1);
+  draft.lineage.set("source", base);
+  draft.lineage.set("method", "safetensors-import");
+  draft.card = fmt::format("# {}\n\nImported from the checkpoint `{}`.\n", draft.name, base);
+  report.source_format =
+      n_shards == 1 ? "safetensors" : fmt::format("safetensors, {} shards", n_shards);
+}
+
+Result<ModelDraft> build(const std::string& folder, const std::string& file, ImportReport& report,
+                         const ImportOptions& options) {
+  CYB_ASSIGN(const nlohmann::json json, read_json_file(folder + "/" + kConfig));
+  CYB_ASSIGN(HfConfig config, read_config(json, report));
+  CYB_ASSIGN(const std::vector<safetensors::Shard> shards,
+             safetensors::open_checkpoint(folder, file));
+  CYB_ASSIGN(std::vector<SourceTensor> tensors, name_tensors(shards, config, report));
+  CYB_TRY(settle_head(tensors, config.architecture, report));
+  CYB_TRY(check_tensors(tensors, config));
+  ModelDraft draft;
+  draft.name = draft_name(options.name, folder);
+  draft.config = architecture_config(config.architecture);
+  report_architecture(config.architecture, report);
+  CYB_TRY(add_text_parts(folder, config, draft, report));
+  describe(folder, shards.size(), draft, report);
+  SourceNames names;
+  for (SourceTensor& tensor : tensors) {
+    names.present.push_back({tensor.name, tensor.source_name});
+    draft.tensors.push_back(copied(std::move(tensor)));
+  }
+  CYB_TRY(complete_draft(draft, names, report));
+  return draft;
+}
+
+}  // namespace
+
+Result<ModelDraft> read_folder(const std::string& folder, const std::string& file,
+                               ImportReport& report, const ImportOptions& options) {
+  auto draft = build(folder, file, report, options);
+  if (!draft) return fail(std::move(draft).error().in(folder));
+  return draft;
+}
+
+Result<std::vector<std::string>> folder_files(const std::string& folder, const std::string& file) {
+  CYB_ASSIGN(std::vector<std::string> out, safetensors::weight_files(folder, file));
+  out.push_back(folder + "/" + kConfig);
+  if (exists(folder + "/" + kGeneration)) out.push_back(folder + "/" + kGeneration);
+  std::ranges::move(tokenizer_files(folder), std::back_inserter(out));
+  return out;
+}
+
+}  // namespace cyb::hf

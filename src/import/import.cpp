@@ -1,0 +1,123 @@
+// Import: which reader a path needs, and writing what it read.
+#include "import/import.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/file.hpp"
+#include "import/gguf/gguf_import.hpp"
+#include "import/gguf/gguf_source.hpp"
+#include "import/hf/hf_import.hpp"
+
+namespace cyb {
+namespace {
+
+enum class SourceKind { kGguf, kFolder, kSafetensors };
+
+struct Source {
+  SourceKind kind = SourceKind::kGguf;
+  std::string folder, file;  // of a checkpoint
+};
+
+bool is_folder(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::is_directory(path, code);
+}
+
+bool starts_as_gguf(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  return file && (*file)->text().starts_with("GGUF");
+}
+
+Result<Source> classify(const std::string& path) {
+  if (is_folder(path)) return Source{SourceKind::kFolder, path, ""};
+  const std::size_t slash = path.rfind('/');
+  std::string folder =
+      slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+  std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (name.ends_with(".safetensors"))
+    return Source{SourceKind::kSafetensors, std::move(folder), std::move(name)};
+  CYB_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  if (file->text().starts_with("GGUF") || name.ends_with(".gguf"))
+    return Source{SourceKind::kGguf, "", ""};
+  return fail(invalid_input(path + " is no GGUF file, safetensors file or checkpoint folder"));
+}
+
+Result<std::vector<std::string>> files_of(const std::string& path) {
+  CYB_ASSIGN(const Source source, classify(path));
+  if (source.kind == SourceKind::kGguf) return gguf::part_paths(path);
+  return hf::folder_files(source.folder, source.file);
+}
+
+}  // namespace
+
+Result<ModelDraft> read_source(const std::string& path, ImportReport& report,
+                               const ImportOptions& options) {
+  report.source = path;
+  CYB_ASSIGN(const Source source, classify(path));
+  if (source.kind == SourceKind::kGguf) return gguf::read_gguf(path, report, options);
+  return hf::read_folder(source.folder, source.file, report, options);
+}
+
+Result<WrittenModel> import_model(const std::string& source, const std::string& out_path,
+                                  const ImportOptions& options, ImportReport& report) {
+  CYB_ASSIGN(const ModelDraft draft, read_source(source, report, options));
+  if (options.stop.stop_requested()) return fail(cancelled(0));
+  WriteOptions write;
+  write.stop = options.stop;
+  if (options.progress) {
+    write.progress = [&options](const WriteProgress& p) {
+      options.progress({p.bytes_done, p.bytes_total, p.what});
+    };
+  }
+  CYB_ASSIGN(const WrittenModel written, write_model(out_path, draft, write));
+  report.written = written;
+  return written;
+}
+
+Result<SourceKey> source_key(const std::string& path) {
+  CYB_ASSIGN(const std::vector<std::string> files, files_of(path));
+  std::error_code code;
+  SourceKey key;
+  key.path = std::filesystem::weakly_canonical(path, code).string();
+  if (code) key.path = path;
+  for (const std::string& file : files) {
+    struct stat info{};
+    if (::stat(file.c_str(), &info) != 0) return fail(io_errno(file, "stat", errno));
+    key.size_bytes += static_cast<std::uint64_t>(info.st_size);
+    const std::int64_t mtime =
+        std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + std::int64_t{info.st_mtim.tv_nsec};
+    key.mtime_ns = std::max(key.mtime_ns, mtime);
+  }
+  return key;
+}
+
+Result<Digest> source_digest(const std::string& path) {
+  constexpr std::uint64_t kChunkBytes = std::uint64_t{4} << 20;
+  CYB_ASSIGN(const std::vector<std::string> files, files_of(path));
+  Blake3 hash;
+  for (const std::string& name : files) {
+    CYB_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(name));
+    const std::span<const std::byte> all = file->bytes();
+    for (std::uint64_t at = 0; at < all.size(); at += kChunkBytes) {
+      const std::uint64_t size = std::min<std::uint64_t>(kChunkBytes, all.size() - at);
+      hash.update(all.subspan(at, size));
+      file->release(at, size);
+    }
+  }
+  return hash.finish();
+}
+
+bool is_import_source(const std::string& path) {
+  if (is_folder(path)) return true;
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) return false;
+  return path.ends_with(".safetensors") || starts_as_gguf(path);
+}
+
+}  // namespace cyb
