@@ -21,6 +21,19 @@ bool looks_like_chat_token(std::string_view text) noexcept {
   return text.size() >= 5 && text.starts_with("<|") && text.ends_with("|>");
 }
 
+std::string marked_spaces(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 2);
+  for (const char c : text) {
+    if (c == ' ') {
+      out.append(kSpaceMark);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 bool is_blank(std::string_view text) noexcept {
   return text.find_first_not_of(" \t\r\n\xE2\x96\x81") == std::string_view::npos;
 }
@@ -94,8 +107,13 @@ Result<void> Tokenizer::Impl::add_specials(std::vector<std::int32_t> special_ids
     }
     const bool user = vocabulary.type(id) == TokenType::kUserDefined;
     control[static_cast<std::size_t>(id)] = !user;
-    CYB_TRY(matcher.add(id, vocabulary.text(id),
-                        user ? text::MatchKind::kEverywhere : text::MatchKind::kControlOnly));
+    const auto kind = user ? text::MatchKind::kEverywhere : text::MatchKind::kControlOnly;
+    const std::string_view token = vocabulary.text(id);
+    CYB_TRY(matcher.add(id, token, kind));
+    // Runs of spaces (Gemma): GGUF files write them as spaces, checkpoints as U+2581; text may hold
+    // either.
+    const bool spaces = config.type == TokenizerKind::kSpm && user && token.find(' ') != token.npos;
+    if (spaces) CYB_TRY(matcher.add(id, marked_spaces(token), kind));
   }
   return {};
 }
@@ -130,16 +148,8 @@ Result<void> Tokenizer::Impl::encode_spm(std::string_view fragment, bool first,
   if (config.space_prefix == SpacePrefix::kEverySegmentMissing)
     prefix = prefix && !starts_with_space;
 
-  std::string marked;
-  marked.reserve(fragment.size() + fragment.size() / 2 + kSpaceMark.size());
-  if (prefix) marked.append(kSpaceMark);
-  for (const char c : fragment) {
-    if (c == ' ') {
-      marked.append(kSpaceMark);
-    } else {
-      marked += c;
-    }
-  }
+  const std::string marked =
+      (prefix ? std::string(kSpaceMark) : std::string()) + marked_spaces(fragment);
   // Cut before a space mark wherever no merge can reach across: the result is the same, the work is
   // less.
   std::size_t begin = 0;
