@@ -34,19 +34,19 @@ struct LoadProgress {
 struct EngineOptions {
   std::string path = "auto";     // auto, curated, graph, nox
   std::string backend = "auto";  // auto, reference, cpu, ...
-  std::string isa;               // "": best of the machine
+  std::string isa{};             // "": best of the machine
   unsigned n_threads = 0;        // 0: one per physical core
   bool exact = false;            // f32 activations and KV
   bool allow_fallback = true;
   std::uint32_t ctx_tokens = 0;  // 0: min(trained context, 32768)
   std::uint32_t chunk_tokens =
       512;  // rows of one run: prefill chunk, or all sequences of a step together
-  std::uint32_t max_outputs = 8;                      // logit rows of one run; memory grows with it
-  std::uint32_t max_sequences = 1;                    // KV memory is for this many full contexts
-  bool pack_cache = true;                             // keep packed weights in the cache folder
-  bool verify = false;                                // check hashes of cached packed weights
-  std::function<void(const LoadProgress&)> progress;  // may be empty
-  std::stop_token stop;                               // ends a load with Cancelled
+  std::uint32_t max_outputs = 8;    // logit rows of one run; memory grows with it
+  std::uint32_t max_sequences = 1;  // KV memory is for this many full contexts
+  bool pack_cache = true;           // keep packed weights in the cache folder
+  bool verify = false;              // check hashes of cached packed weights
+  std::function<void(const LoadProgress&)> progress{};  // may be empty
+  std::stop_token stop{};                               // ends a load with Cancelled
 };
 
 struct LoadReport {

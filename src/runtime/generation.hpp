@@ -19,15 +19,15 @@ namespace cyb {
 
 struct GenerateOptions {
   std::uint32_t max_tokens = 0;  // 0: to a stop or a full context
-  SamplingOverrides sampling;
-  std::uint64_t seed = 0;         // 0: the config's, else one from the system
-  std::uint32_t row = 0;          // number of the answer within its request
-  std::vector<std::string> stop;  // one that is the text of a control token stops at that token
+  SamplingOverrides sampling{};
+  std::uint64_t seed = 0;           // 0: the config's, else one from the system
+  std::uint32_t row = 0;            // number of the answer within its request
+  std::vector<std::string> stop{};  // one that is the text of a control token stops at that token
   std::optional<std::uint32_t>
-      logprobs;                  // k: the most likely k of each step besides the chosen one
+      logprobs{};                // k: the most likely k of each step besides the chosen one
   bool ignore_stop_ids = false;  // measure or compare without an early end
-  std::stop_token cancel;
-  std::function<void(std::uint32_t done, std::uint32_t total)> prefill_progress;  // may be empty
+  std::stop_token cancel{};
+  std::function<void(std::uint32_t done, std::uint32_t total)> prefill_progress{};  // may be empty
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled };

@@ -52,11 +52,11 @@ struct PanelHeader {
 Result<PanelHeader> decode_panel_header(std::span<const std::byte> file);
 
 struct PackCacheOptions {
-  std::string folder;           // "": cache_folder()/panels
+  std::string folder{};         // "": cache_folder()/panels
   std::uint64_t cap_bytes = 0;  // of the folder; 0: kMaxPanelCacheBytes
   bool verify = false;          // check the hash of each panel
-  std::function<void(std::uint64_t done, std::uint64_t total, std::string_view name)> progress;
-  std::stop_token stop;
+  std::function<void(std::uint64_t done, std::uint64_t total, std::string_view name)> progress{};
+  std::stop_token stop{};
 };
 
 struct PackCacheResult {

@@ -19,8 +19,8 @@ struct SamplingDefaults {
 
 /// Values that a request sets; the rest comes from the model.
 struct SamplingOverrides {
-  std::optional<double> temperature, top_p, min_p, repetition_penalty;
-  std::optional<std::uint32_t> top_k;
+  std::optional<double> temperature{}, top_p{}, min_p{}, repetition_penalty{};
+  std::optional<std::uint32_t> top_k{};
 };
 
 /// Errors: F31 (wrong type), InvalidConfig{"sampling.method"}.

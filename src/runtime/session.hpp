@@ -18,9 +18,9 @@
 namespace cyb {
 
 struct PrefillOptions {
-  std::stop_token stop;  // looked at between chunks and inside each
+  std::stop_token stop{};  // looked at between chunks and inside each
   std::function<void(std::uint32_t done, std::uint32_t total)>
-      progress;  // after each chunk; may be empty
+      progress{};  // after each chunk; may be empty
 };
 
 struct PrefillReport {
