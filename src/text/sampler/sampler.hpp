@@ -56,7 +56,7 @@ class Sampler {
   std::span<const float> penalised(std::span<const float> logits);
   void select(std::span<const float> logits, std::size_t count);
   std::int32_t draw(std::span<const float> logits, float max, float uniform);
-  std::size_t keep_top_p(double total) const;
+  std::size_t kept(double total, bool whole) const;
 
   SamplingConfig config_;
   std::int32_t vocab_size_;

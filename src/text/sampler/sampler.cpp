@@ -1,0 +1,234 @@
+// The chain. Candidates are found by a growing selection of the largest logits, never by sorting
+// the vocabulary: first 64, then eightfold more while the filters and the draw need more.
+#include "text/sampler/sampler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/philox.hpp"
+#include "text/sampler/exact_exp.hpp"
+
+namespace cyb {
+namespace {
+
+constexpr std::size_t kFirstSelection = 64;
+
+/// Ascending order of the key is descending order of the logit; with the id below it, ties go to
+/// the lower id.
+std::uint64_t key_of(float logit, std::size_t id) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(logit + 0.0F);  // -0 becomes +0
+  const std::uint32_t ascending = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+  return static_cast<std::uint64_t>(~ascending) << 32 | id;
+}
+
+std::int32_t id_of(std::uint64_t key) noexcept {
+  return static_cast<std::int32_t>(key & 0xFFFFFFFFU);
+}
+
+Result<void> check_finite(std::span<const float> logits) {
+  // An exponent of all ones is infinity or NaN; the loop has no branches, so that it vectorises.
+  std::uint32_t bad = 0;
+  for (const float logit : logits) {
+    bad |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(logit) & 0x7F800000U) ==
+                                      0x7F800000U);
+  }
+  if (bad == 0) return {};
+  const auto found =
+      std::find_if(logits.begin(), logits.end(), [](float x) { return !std::isfinite(x); });
+  return fail(non_finite("Sample", "logits", static_cast<std::uint64_t>(found - logits.begin())));
+}
+
+Result<void> check(bool good, std::string_view key, std::string_view rule) {
+  if (good) return {};
+  return fail(invalid_config(fmt::format("sampling.{}", key), rule));
+}
+
+double weight_of(float logit, float max, double temperature) noexcept {
+  return text::exact_exp((static_cast<double>(logit) - static_cast<double>(max)) / temperature);
+}
+
+/// Sum over the vocabulary, in four lanes by id mod 4 whatever the machine.
+double sum_of_weights(std::span<const float> logits, float max, double temperature) noexcept {
+  double lanes[4] = {0.0, 0.0, 0.0, 0.0};
+  std::size_t id = 0;
+  for (; id + 4 <= logits.size(); id += 4) {
+    for (std::size_t lane = 0; lane < 4; ++lane)
+      lanes[lane] += weight_of(logits[id + lane], max, temperature);
+  }
+  for (; id < logits.size(); ++id) lanes[id % 4] += weight_of(logits[id], max, temperature);
+  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+std::int32_t first_max(std::span<const float> logits) noexcept {
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+}  // namespace
+
+Result<Sampler> Sampler::create(const SamplingConfig& config, std::int32_t vocab_size) {
+  CYB_TRY(check(vocab_size > 0, "vocab_size", "must be > 0"));
+  CYB_TRY(check(std::isfinite(config.temperature) && config.temperature >= 0, "temperature",
+                "must be >= 0"));
+  CYB_TRY(check(config.top_p > 0 && config.top_p <= 1, "top_p", "must be in (0, 1]"));
+  CYB_TRY(check(config.min_p >= 0 && config.min_p < 1, "min_p", "must be in [0, 1)"));
+  CYB_TRY(check(std::isfinite(config.repetition_penalty) && config.repetition_penalty > 0,
+                "repetition_penalty", "must be > 0"));
+  return Sampler(config, vocab_size);
+}
+
+Sampler::Sampler(const SamplingConfig& config, std::int32_t vocab_size)
+    : config_(config), vocab_size_(vocab_size) {
+  const std::size_t size = static_cast<std::size_t>(vocab_size);
+  if (config_.repetition_penalty != 1.0) {
+    work_.resize(size);
+    seen_.reserve(size);
+    seen_bits_.assign((size + 63) / 64, 0);
+  }
+  best_.reserve(size);
+  if (config_.temperature > 0) weight_.reserve(size);
+}
+
+void Sampler::accept(std::int32_t id) {
+  if (seen_bits_.empty() || id < 0 || id >= vocab_size_) return;
+  std::uint64_t& word = seen_bits_[static_cast<std::size_t>(id) / 64];
+  const std::uint64_t bit = 1ULL << (static_cast<std::size_t>(id) % 64);
+  if ((word & bit) != 0) return;
+  word |= bit;
+  seen_.push_back(id);
+}
+
+void Sampler::reset() {
+  seen_.clear();
+  std::fill(seen_bits_.begin(), seen_bits_.end(), 0);
+}
+
+std::span<const float> Sampler::penalised(std::span<const float> logits) {
+  if (seen_.empty()) return logits;
+  std::copy(logits.begin(), logits.end(), work_.begin());
+  for (const std::int32_t id : seen_) {
+    float& logit = work_[static_cast<std::size_t>(id)];
+    const double value = logit;
+    logit = static_cast<float>(value < 0 ? value * config_.repetition_penalty
+                                         : value / config_.repetition_penalty);
+  }
+  return work_;
+}
+
+void Sampler::select(std::span<const float> logits, std::size_t count) {
+  count = std::min(count, logits.size());
+  const std::size_t room = std::min(logits.size(), 4 * count);
+  best_.clear();
+  float floor = -std::numeric_limits<float>::infinity();
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    // A logit equal to the floor has a higher id than those kept, so it loses.
+    if (!(logits[id] > floor) && best_.size() >= count) continue;
+    best_.push_back(key_of(logits[id], id));
+    if (best_.size() < room || room == logits.size()) continue;
+    const auto nth = best_.begin() + static_cast<std::ptrdiff_t>(count) - 1;
+    std::nth_element(best_.begin(), nth, best_.end());
+    best_.resize(count);
+    floor = logits[static_cast<std::size_t>(id_of(best_[count - 1]))];
+  }
+  if (best_.size() > count) {
+    std::nth_element(best_.begin(), best_.begin() + static_cast<std::ptrdiff_t>(count) - 1,
+                     best_.end());
+    best_.resize(count);
+  }
+  std::sort(best_.begin(), best_.end());
+}
+
+// Candidates that top-p and min-p keep, or 0 if the selection is too short to tell.
+std::size_t Sampler::kept(double total, bool whole) const {
+  std::size_t count = weight_.size();
+  bool cut = false;
+  if (config_.top_p < 1.0) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < weight_.size() && !cut; ++i) {
+      sum += weight_[i];
+      cut = sum >= config_.top_p * total;
+      if (cut) count = i + 1;
+    }
+    if (!cut && !whole) return 0;
+  }
+  // Weights are relative to the largest, which is 1.
+  while (count > 1 && weight_[count - 1] < config_.min_p) {
+    --count;
+    cut = true;
+  }
+  return config_.min_p > 0 && !cut && !whole ? 0 : count;
+}
+
+// The first candidate in order whose cumulative weight exceeds uniform * (sum of what is kept).
+std::int32_t Sampler::draw(std::span<const float> logits, float max, float uniform) {
+  const bool top_k = config_.top_k > 0 && config_.top_k < logits.size();
+  const std::size_t all = top_k ? config_.top_k : logits.size();
+  double total = top_k ? 0.0 : sum_of_weights(logits, max, config_.temperature);
+  for (std::size_t count = top_k ? all : std::min(kFirstSelection, all);; count *= 8) {
+    select(logits, count);
+    weight_.clear();
+    for (const std::uint64_t key : best_) {
+      weight_.push_back(
+          weight_of(logits[static_cast<std::size_t>(id_of(key))], max, config_.temperature));
+    }
+    if (top_k) total = std::accumulate(weight_.begin(), weight_.end(), 0.0);
+    const bool whole = count >= all;
+    const std::size_t n_kept = kept(total, whole);
+    if (n_kept == 0) continue;
+    const bool filtered = config_.top_p < 1.0 || config_.min_p > 0.0;
+    const double sum =
+        filtered ? std::accumulate(weight_.begin(),
+                                   weight_.begin() + static_cast<std::ptrdiff_t>(n_kept), 0.0)
+                 : total;
+    double cumulative = 0.0;
+    for (std::size_t i = 0; i < n_kept; ++i) {
+      cumulative += weight_[i];
+      if (cumulative > static_cast<double>(uniform) * sum) return id_of(best_[i]);
+    }
+    if (whole || filtered) return id_of(best_[n_kept - 1]);
+  }
+}
+
+Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::uint32_t position,
+                                     std::uint32_t row) {
+  if (logits.size() != static_cast<std::size_t>(vocab_size_)) {
+    return fail(
+        invalid_input(fmt::format("{} logits for a vocabulary of {}", logits.size(), vocab_size_)));
+  }
+  CYB_TRY(check_finite(logits));
+  const std::span<const float> adjusted = penalised(logits);
+  if (!work_.empty() && !seen_.empty()) CYB_TRY(check_finite(adjusted));
+  const std::int32_t best = first_max(adjusted);
+  if (config_.temperature == 0.0) return best;
+  return draw(adjusted, adjusted[static_cast<std::size_t>(best)],
+              philox_uniform(config_.seed, position, row));
+}
+
+Result<float> Sampler::logprobs(std::span<const float> logits, std::int32_t chosen,
+                                std::span<TokenLogprob> top) {
+  const bool fits =
+      logits.size() == static_cast<std::size_t>(vocab_size_) && top.size() <= logits.size();
+  if (!fits || chosen < 0 || chosen >= vocab_size_) {
+    return fail(invalid_input(
+        fmt::format("log-probabilities: token {}, top {}, {} logits, vocabulary of {}", chosen,
+                    top.size(), logits.size(), vocab_size_)));
+  }
+  CYB_TRY(check_finite(logits));
+  const float max = logits[static_cast<std::size_t>(first_max(logits))];
+  const double log_sum = static_cast<double>(max) + std::log(sum_of_weights(logits, max, 1.0));
+  const auto logprob = [&](std::int32_t id) {
+    return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(id)]) - log_sum);
+  };
+  if (!top.empty()) {
+    select(logits, top.size());
+    for (std::size_t i = 0; i < top.size(); ++i)
+      top[i] = {id_of(best_[i]), logprob(id_of(best_[i]))};
+  }
+  return logprob(chosen);
+}
+
+}  // namespace cyb
