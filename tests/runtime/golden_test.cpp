@@ -1,0 +1,211 @@
+// The tiny models against transformers, on every backend and path; and the determinism that the
+// program promises: equal bits for any number of threads, batch, chunk size, cold or warm.
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "runtime/generation.hpp"
+#include "runtime/logits.hpp"
+#include "support/engine_support.hpp"
+#include "support/regime.hpp"
+
+namespace cyb::test {
+namespace {
+
+std::vector<float> logits_of(Engine& engine, std::span<const std::int32_t> ids) {
+  std::vector<float> out;
+  const auto done =
+      all_logits(engine, ids, [&](std::uint32_t, std::span<const float> rows) -> Result<void> {
+        out.insert(out.end(), rows.begin(), rows.end());
+        return {};
+      });
+  if (!done) throw std::runtime_error(done.error().text());
+  return out;
+}
+
+using Place = std::tuple<std::string, std::string, std::string>;  // model, backend, path
+
+class Golden : public ::testing::TestWithParam<Place> {
+ protected:
+  std::shared_ptr<Engine> engine(std::uint32_t chunk = 512) const {
+    EngineOptions options;
+    options.backend = std::get<1>(GetParam());
+    options.path = std::get<2>(GetParam());
+    options.isa = options.backend == "cpu" ? regime_isa() : "";
+    options.n_threads = regime_threads();
+    options.exact = true;
+    options.chunk_tokens = chunk;
+    options.max_outputs = 16;
+    return tiny_engine(std::get<0>(GetParam()), options);
+  }
+};
+
+TEST_P(Golden, LogitsAreTransformers) {
+  const TinyGolden golden = tiny_golden(std::get<0>(GetParam()));
+  const auto e = engine();
+  ASSERT_EQ(e->vocab_size(), golden.vocab);
+  std::vector<float> got;
+  for (std::uint32_t row = 0; row < golden.n_rows; ++row) {
+    const auto one =
+        logits_of(*e, std::span(golden.ids).subspan(row * golden.n_tokens, golden.n_tokens));
+    got.insert(got.end(), one.begin(), one.end());
+  }
+  EXPECT_LT(float_error(got, golden.logits), 1e-5);
+}
+
+TEST_P(Golden, GreedyIsTransformers) {
+  const TinyGolden golden = tiny_golden(std::get<0>(GetParam()));
+  const std::size_t n_prompt = golden.n_tokens;
+  Session session(engine());
+  const GenerateResult got = value(generate(session, std::span(golden.greedy).first(n_prompt),
+                                            {.max_tokens = 8, .ignore_stop_ids = true}));
+  EXPECT_EQ(got.tokens,
+            std::vector<std::int32_t>(golden.greedy.begin() + static_cast<std::ptrdiff_t>(n_prompt),
+                                      golden.greedy.end()));
+}
+
+std::string place_name(const ::testing::TestParamInfo<Place>& info) {
+  return std::get<0>(info.param) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Golden,
+                         ::testing::Combine(::testing::ValuesIn(tiny_names()),
+                                            ::testing::Values("reference", "cpu"),
+                                            ::testing::Values("curated", "graph")),
+                         place_name);
+
+/// Where determinism is asked for; the default 8-bit activations on cpu count as much as exact
+/// ones.
+struct Bits {
+  std::string model, backend, path;
+  bool exact;
+};
+
+class Determinism : public ::testing::TestWithParam<Bits> {
+ protected:
+  std::shared_ptr<Engine> engine(unsigned threads, std::uint32_t chunk,
+                                 std::uint32_t sequences = 1) const {
+    EngineOptions options;
+    options.backend = GetParam().backend;
+    options.path = GetParam().path;
+    options.exact = GetParam().exact;
+    options.isa = options.backend == "cpu" ? regime_isa() : "";
+    options.n_threads = threads;
+    options.chunk_tokens = chunk;
+    options.max_outputs = 17;
+    options.max_sequences = sequences;
+    return tiny_engine(GetParam().model, options);
+  }
+  const std::vector<std::int32_t> ids_ = some_ids(70);
+};
+
+TEST_P(Determinism, ThreadsAndChunks) {
+  const std::vector<float> expected = logits_of(*engine(1, 512), ids_);
+  for (const unsigned threads : {1u, 2u, 3u}) {
+    for (const std::uint32_t chunk : {1u, 3u, 16u, 17u, 512u}) {
+      if (chunk == 1 && threads == 3) continue;
+      EXPECT_EQ(logits_of(*engine(threads, chunk), ids_), expected)
+          << threads << " threads, chunks of " << chunk;
+    }
+  }
+}
+
+TEST_P(Determinism, ColdAndWarm) {
+  const auto e = engine(2, 16, 2);
+  Session cold(e), warm(e);
+  value(cold.prefill(ids_));
+  const std::vector<float> expected = value(cold.logits());
+  auto other = ids_;
+  other[41] ^= 3;
+  value(warm.prefill(other));
+  EXPECT_EQ(value(warm.prefill(ids_)).n_reused, 41u);
+  EXPECT_EQ(value(warm.logits()), expected);
+  // Token by token over a rolled-back tail.
+  CYB_ASSERT_OK(warm.truncate(33));
+  for (std::size_t i = 33; i < ids_.size(); ++i)
+    CYB_ASSERT_OK(warm.append(std::span(ids_).subspan(i, 1)));
+  EXPECT_EQ(value(warm.logits()), expected);
+}
+
+TEST_P(Determinism, AloneAndInBatches) {
+  const auto e = engine(2, 512, 17);
+  std::vector<std::vector<std::int32_t>> prompts;
+  std::vector<std::vector<float>> expected;  // after the prompt, then after one decoded token
+  for (std::size_t i = 0; i < 16; ++i) {
+    prompts.push_back(some_ids(1 + 5 * i % 37, static_cast<std::int32_t>(3 * i)));
+    auto longer = prompts.back();
+    longer.push_back(static_cast<std::int32_t>(11 + i));
+    Session session(e);
+    value(session.prefill(longer));
+    expected.push_back(value(session.logits()));
+  }
+  for (const std::size_t batch : {1u, 2u, 3u, 7u, 16u}) {
+    std::vector<Sequence> sequences;
+    std::vector<SequenceStep> steps;
+    std::vector<std::int32_t> next;
+    for (std::size_t i = 0; i < batch; ++i) sequences.push_back(e->new_sequence());
+    for (std::size_t i = 0; i < batch; ++i) {
+      next.push_back(static_cast<std::int32_t>(11 + i));
+      steps.push_back({&sequences[i], prompts[i], LogitRows::kNone});
+    }
+    CYB_ASSERT_OK(e->step(steps, {}));
+    for (std::size_t i = 0; i < batch; ++i)
+      steps[i] = {&sequences[i], {&next[i], 1}, LogitRows::kLast};
+    // The neighbour of decode steps may be a prefill.
+    Sequence guest = e->new_sequence();
+    const auto guest_ids = some_ids(50, 1);
+    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(batch / 2),
+                 {&guest, guest_ids, LogitRows::kNone});
+    std::vector<std::vector<float>> rows;
+    CYB_ASSERT_OK(e->step(steps, [&](std::size_t, std::span<const float> row) {
+      rows.emplace_back(row.begin(), row.end());
+    }));
+    ASSERT_EQ(rows.size(), batch);
+    for (std::size_t i = 0; i < batch; ++i) EXPECT_EQ(rows[i], expected[i]) << batch << " " << i;
+  }
+}
+
+TEST_P(Determinism, SampledTokensAreTheSame) {
+  std::vector<std::int32_t> expected;
+  for (const unsigned threads : {1u, 2u, 3u}) {
+    Session session(engine(threads, 16));
+    const GenerateOptions options{
+        .max_tokens = 24, .sampling = {.temperature = 0.8}, .seed = 5, .ignore_stop_ids = true};
+    const auto tokens = value(generate(session, std::span(ids_).first(20), options)).tokens;
+    if (expected.empty()) expected = tokens;
+    EXPECT_EQ(tokens, expected);
+  }
+}
+
+std::string bits_name(const ::testing::TestParamInfo<Bits>& info) {
+  return info.param.model + "_" + info.param.backend + "_" + info.param.path +
+         (info.param.exact ? "_exact" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Determinism,
+                         ::testing::Values(Bits{"qwen3", "reference", "curated", false},
+                                           Bits{"gemma3", "reference", "graph", false},
+                                           Bits{"llama3", "cpu", "curated", false},
+                                           Bits{"mistral", "cpu", "curated", true},
+                                           Bits{"gemma3", "cpu", "curated", false},
+                                           Bits{"smollm2", "cpu", "graph", true}),
+                         bits_name);
+
+// Curated and graph share one description of the family: here they must agree within class F.
+TEST(Paths, CuratedIsGraph) {
+  for (const std::string& name : tiny_names()) {
+    for (const char* backend : {"reference", "cpu"}) {
+      EngineOptions options;
+      options.backend = backend;
+      options.exact = true;
+      options.path = "curated";
+      const auto curated = logits_of(*tiny_engine(name, options), some_ids(40));
+      options.path = "graph";
+      const auto graph = logits_of(*tiny_engine(name, options), some_ids(40));
+      EXPECT_LT(float_error(curated, graph), 1e-5) << name << " " << backend;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cyb::test
