@@ -12,8 +12,6 @@ import os
 import random
 import sys
 
-# This file is named like the package that it needs: the script's own folder must not come first on the path.
-sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import gguf
