@@ -1,0 +1,294 @@
+// Compiling, checking and running of plans.
+#include "backends/cpu/cpu_executable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "backends/cpu/fallback_step.hpp"
+#include "ops/attention/kv_cache.hpp"
+#include "ops/blocks.hpp"
+#include "ops/math/elementary.hpp"
+
+namespace cyb::cpu {
+namespace {
+
+constexpr std::size_t kNoStop = ~std::size_t{0};
+
+std::vector<TensorSpec> specs_of(const Step& step) {
+  std::vector<TensorSpec> specs;
+  for (const Operand& in : step.inputs) {
+    specs.push_back(in.kind == Operand::Kind::kNone ? TensorSpec::none()
+                                                    : TensorSpec::of(in.dtype, in.shape));
+  }
+  return specs;
+}
+
+/// Null: no kernel for exactly these operands.
+Result<StepPtr> make_step(const Step& step, Build& build) {
+  if (!has_kernel(step.op, specs_of(step))) return StepPtr();
+  switch (step.op.tag) {
+    case OpTag::kMatmul:
+      if (step.inputs[1].kind != Operand::Kind::kWeight ||
+          !cpu_weight(step.inputs[1])->has_panels())
+        return StepPtr();
+      return make_linear_step(step, build);
+    case OpTag::kBlockNormLinear:
+    case OpTag::kBlockLinearAdd:
+    case OpTag::kBlockGatedMlp:
+    case OpTag::kFusedNormMatmul:
+    case OpTag::kFusedSwiGlu:
+      return make_linear_step(step, build);
+    case OpTag::kBlockAttention:
+      return make_attention_step(step, build);
+    case OpTag::kKvCache:
+    case OpTag::kSdpa:
+    case OpTag::kFlashAttention:
+    case OpTag::kRope:
+    case OpTag::kTranspose:
+    case OpTag::kPermute:
+      return make_graph_step(step, build);
+    default:
+      return make_row_step(step, build);
+  }
+}
+
+std::string_view dtype_text(const Step& step) {
+  for (const Operand& in : step.inputs) {
+    if (in.kind == Operand::Kind::kWeight) return dtype_name(in.dtype);
+  }
+  return step.inputs.empty() ? dtype_name(DType::kF32) : dtype_name(step.inputs[0].dtype);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> CpuExecutable::compile(Plan plan,
+                                                           const ExecutableContext& context) {
+  std::unique_ptr<CpuExecutable> executable(new CpuExecutable(std::move(plan), context));
+  CYB_TRY(executable->build_steps());
+  return std::unique_ptr<Executable>(std::move(executable));
+}
+
+Result<void> CpuExecutable::build_steps() {
+  Build build{.k = context_.kernels,
+              .n_threads = context_.pool->size(),
+              .exact = context_.exact,
+              .max_tokens = plan_.max_tokens};
+  for (const Step& step : plan_.steps) {
+    auto made = make_step(step, build);
+    if (!made) return fail(std::move(made).error().in(step.label));
+    StepPtr kernel = *std::move(made);
+    const OpInfo& info = op_info(step.op.tag);
+    if (kernel == nullptr) {
+      if (!context_.allow_fallback) {
+        return fail(Error(ErrorKind::kDispatch, "D6",
+                          fmt::format("Op::{} ({}): no backend accepts it; tried cpu", info.name,
+                                      dtype_text(step)))
+                        .in(step.label));
+      }
+      if (info.reference == nullptr)
+        return fail(unsupported_op(info.name, "cpu", dtype_text(step)).in(step.label));
+      kernel = std::make_unique<FallbackStep>(step, error_);
+      ++n_fallback_;
+    }
+    steps_.push_back(std::move(kernel));
+    if (step.op.tag == OpTag::kTokenEmbed && step.inputs[0].kind == Operand::Kind::kIds) {
+      id_limits_.push_back(step.inputs[1].shape[0]);
+    }
+    if (step.op.tag == OpTag::kBlockAttention || step.op.tag == OpTag::kKvCache) {
+      const bool block = step.op.tag == OpTag::kBlockAttention;
+      const auto a = block ? BlockAttentionAttrs::from(step.op.attrs) : BlockAttentionAttrs{};
+      const std::uint32_t layer = block ? a.layer : KvCacheAttrs::from(step.op.attrs).layer;
+      if (kv_layers_.size() <= layer) kv_layers_.resize(layer + 1);
+      kv_layers_[layer] = block ? KvLayerShape{a.n_kv_heads, a.head_dim}
+                                : KvLayerShape{static_cast<std::uint32_t>(step.inputs[0].shape[1]),
+                                               static_cast<std::uint32_t>(step.inputs[0].shape[3])};
+      uses_kv_ = true;
+    }
+  }
+  return allocate(build);
+}
+
+Result<void> CpuExecutable::allocate(const Build& build) {
+  CYB_ASSIGN(arena_, Buffer::allocate(std::max<std::uint64_t>(plan_.arena_bytes, 1), "cpu"));
+  CYB_ASSIGN(shared_, Buffer::allocate(std::max<std::size_t>(build.shared_bytes, 1), "cpu"));
+  const std::size_t each = round_up(build.thread_bytes + 256, 4096);
+  CYB_ASSIGN(thread_memory_, Buffer::allocate(each * build.n_threads, "cpu"));
+  for (unsigned t = 0; t < build.n_threads; ++t)
+    thread_scratch_.push_back(thread_memory_.data() + t * each);
+  ropes_ = build.ropes;
+  for (const RopeConfig& rope : ropes_) {
+    const std::size_t n = rope.frequencies.size(),
+                      rows = std::max<std::size_t>(plan_.max_tokens, 1);
+    CYB_ASSIGN(Buffer memory,
+               Buffer::allocate(std::max<std::size_t>(2 * rows * n * sizeof(float), 1), "cpu"));
+    rope_tables_.push_back({memory.as<float>(), memory.as<float>() + rows * n, n});
+    rope_memory_.push_back(std::move(memory));
+  }
+  n_counters_ = build.n_counters;
+  counters_ = std::make_unique<std::atomic<std::uint32_t>[]>(std::max<std::size_t>(n_counters_, 1));
+  partial_bytes_per_chunk_ = build.partial_bytes_per_chunk;
+  ids_.reserve(plan_.max_tokens);
+  positions_.reserve(plan_.max_tokens);
+  output_rows_.reserve(plan_.max_outputs);
+  sequences_.reserve(plan_.max_tokens);
+  return {};
+}
+
+Result<void> CpuExecutable::check_sequences(const StepParams& params) const {
+  const auto* kv = params.kv;
+  const std::vector<KvLayerShape>& layers = kv->layout().layers;
+  for (std::size_t i = 0; i < kv_layers_.size(); ++i) {
+    if (kv_layers_[i].head_dim == 0) continue;
+    if (i >= layers.size() || layers[i].head_dim != kv_layers_[i].head_dim ||
+        layers[i].n_kv_heads != kv_layers_[i].n_kv_heads) {
+      return fail(internal_error("KV pages have another shape than the plan"));
+    }
+  }
+  std::uint32_t row = 0;
+  for (const SequenceSpan& s : params.sequences) {
+    if (s.row_begin != row || s.n_rows == 0 || s.n_rows > params.n_tokens() - row) {
+      return fail(internal_error("sequences do not cover the rows of the run"));
+    }
+    row += s.n_rows;
+    const std::uint64_t end = std::uint64_t{s.past_tokens} + s.n_rows;
+    const std::uint64_t needed = (end + kPageTokens - 1) / kPageTokens;
+    if (s.pages.size() < needed)
+      return fail(context_overflow(s.pages.size() * kPageTokens, s.pages.size() * kPageTokens));
+    for (std::uint64_t p = 0; p < needed; ++p) {
+      if (s.pages[p] >= kv->n_pages()) return fail(internal_error("KV page out of range"));
+    }
+  }
+  if (row != params.n_tokens())
+    return fail(internal_error("sequences do not cover the rows of the run"));
+  return {};
+}
+
+Result<void> CpuExecutable::check(const StepParams& params) const {
+  if (params.n_tokens() == 0) return fail(invalid_input("no tokens"));
+  if (params.n_tokens() > plan_.max_tokens)
+    return fail(invalid_input(
+        fmt::format("{} tokens in one run, at most {}", params.n_tokens(), plan_.max_tokens)));
+  if (params.output_rows.size() > plan_.max_outputs)
+    return fail(invalid_input("too many output rows"));
+  if (params.positions.size() != params.ids.size())
+    return fail(invalid_input("one position per token"));
+  for (const std::int64_t limit : id_limits_) {
+    for (const std::int32_t id : params.ids) {
+      if (id < 0 || id >= limit)
+        return fail(invalid_input(fmt::format("token id {} is outside 0..{}", id, limit - 1)));
+    }
+  }
+  for (const std::int32_t r : params.output_rows) {
+    if (r < 0 || static_cast<std::uint32_t>(r) >= params.n_tokens())
+      return fail(invalid_input("output row out of range"));
+  }
+  if (!uses_kv_) return {};
+  if (dynamic_cast<CpuKvStore*>(params.kv) == nullptr)
+    return fail(internal_error("a run with attention needs KV pages of cpu"));
+  return check_sequences(params);
+}
+
+void CpuExecutable::copy_params(const StepParams& params) {
+  ids_.assign(params.ids.begin(), params.ids.end());
+  positions_.assign(params.positions.begin(), params.positions.end());
+  output_rows_.assign(params.output_rows.begin(), params.output_rows.end());
+  sequences_.assign(params.sequences.begin(), params.sequences.end());
+  pages_.clear();
+  for (const SequenceSpan& s : sequences_)
+    pages_.insert(pages_.end(), s.pages.begin(), s.pages.end());
+  std::size_t at = 0;
+  for (SequenceSpan& s : sequences_) {
+    s.pages = std::span<const std::uint32_t>(pages_).subspan(at, s.pages.size());
+    at += s.pages.size();
+  }
+  run_ = {.k = context_.kernels,
+          .pool = context_.pool,
+          .n_threads = context_.pool->size(),
+          .arena = arena_.data(),
+          .params = {.ids = ids_,
+                     .positions = positions_,
+                     .output_rows = output_rows_,
+                     .sequences = sequences_,
+                     .kv = params.kv},
+          .kv = static_cast<CpuKvStore*>(params.kv),
+          .shared = shared_.data(),
+          .thread_scratch = thread_scratch_.data(),
+          .partials = partials_.data(),
+          .ropes = rope_tables_.data(),
+          .counters = counters_.get()};
+}
+
+/// Room for the partial results of attention that is split by key chunks: as many chunks as the
+/// store's pages can hold.
+Result<void> CpuExecutable::want_partials(const StepParams& params) {
+  if (!uses_kv_ || partial_bytes_per_chunk_ == 0) return {};
+  const std::size_t chunks = params.kv->n_pages() / (kChunkKeys / kPageTokens) + 1;
+  const std::size_t bytes = partial_bytes_per_chunk_ * chunks;
+  if (partials_.size() < bytes) {
+    CYB_ASSIGN(partials_, Buffer::allocate(bytes, "cpu"));
+  }
+  pages_.reserve(params.kv->n_pages());
+  return {};
+}
+
+Result<void> CpuExecutable::submit(const StepParams& params) {
+  if (pending_) return fail(busy("executable"));
+  ready_ = false;
+  CYB_TRY(check(params));
+  CYB_TRY(want_partials(params));
+  copy_params(params);
+  pending_ = true;
+  return {};
+}
+
+void CpuExecutable::fill_ropes(unsigned thread) noexcept {
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    const RopeTable& table = rope_tables_[i];
+    for (Share s(positions_.size(), thread, run_.n_threads); s.begin < s.end; ++s.begin) {
+      const double position = positions_[s.begin];
+      for (std::size_t j = 0; j < table.n; ++j) {
+        const math::SinCos angle = math::sincos_f64(position * ropes_[i].frequencies[j]);
+        table.cos[s.begin * table.n + j] = static_cast<float>(angle.cos);
+        table.sin[s.begin * table.n + j] = static_cast<float>(angle.sin);
+      }
+    }
+  }
+}
+
+void CpuExecutable::walk(unsigned thread, const std::stop_token& stop) noexcept {
+  fill_ropes(thread);
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    // Thread 0 decides before the barrier that all threads pass; the index keeps late readers from
+    // a later decision.
+    if (thread == 0 && (stop.stop_requested() || error_))
+      stop_after_.store(i, std::memory_order_relaxed);
+    run_.pool->barrier();
+    if (stop_after_.load(std::memory_order_relaxed) <= i) return;
+    steps_[i]->run(run_, thread);
+  }
+}
+
+Result<void> CpuExecutable::sync(std::stop_token stop) {
+  if (!pending_) return fail(internal_error("sync without submit"));
+  pending_ = false;
+  error_.reset();
+  for (std::size_t i = 0; i < n_counters_; ++i) counters_[i].store(0, std::memory_order_relaxed);
+  stop_after_.store(kNoStop, std::memory_order_relaxed);
+  auto body = [this, &stop](unsigned thread, unsigned) noexcept { walk(thread, stop); };
+  context_.pool->run(body);
+  if (error_) return fail(*std::move(error_));
+  if (stop_after_.load(std::memory_order_relaxed) != kNoStop) return fail(cancelled(0));
+  ready_ = true;
+  return {};
+}
+
+Result<std::span<const float>> CpuExecutable::output(std::size_t i) {
+  if (!ready_ || i >= plan_.outputs.size())
+    return fail(internal_error("no such output, or no finished run"));
+  const Operand& operand = plan_.outputs[i];
+  return std::span<const float>(run_.f32(operand), run_.elements(operand));
+}
+
+}  // namespace cyb::cpu

@@ -1,0 +1,68 @@
+// CpuExecutable: the steps of a plan run as one SPMD region: every thread walks all steps, with a
+// barrier after each.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/step.hpp"
+
+namespace cyb::cpu {
+
+struct ExecutableContext {
+  const KernelTable* kernels;
+  ThreadPool* pool;
+  bool exact;
+  bool allow_fallback;
+};
+
+class CpuExecutable final : public Executable {
+ public:
+  static Result<std::unique_ptr<Executable>> compile(Plan plan, const ExecutableContext& context);
+
+  Result<void> submit(const StepParams& params) override;
+  Result<void> sync(std::stop_token stop) override;
+  Result<std::span<const float>> output(std::size_t i) override;
+  std::uint32_t n_fallback_steps() const noexcept override { return n_fallback_; }
+
+ private:
+  CpuExecutable(Plan plan, const ExecutableContext& context)
+      : plan_(std::move(plan)), context_(context) {}
+  Result<void> build_steps();
+  Result<void> allocate(const Build& build);
+  Result<void> check(const StepParams& params) const;
+  Result<void> check_sequences(const StepParams& params) const;
+  void copy_params(const StepParams& params);
+  Result<void> want_partials(const StepParams& params);
+  void fill_ropes(unsigned thread) noexcept;
+  void walk(unsigned thread, const std::stop_token& stop) noexcept;
+
+  Plan plan_;
+  ExecutableContext context_;
+  std::vector<StepPtr> steps_;
+  std::uint32_t n_fallback_ = 0;
+  bool uses_kv_ = false;
+  std::vector<KvLayerShape> kv_layers_;  // as the steps use them; head_dim 0: layer unused
+  std::vector<std::int64_t> id_limits_;  // V of every table that ids are looked up in
+
+  Buffer arena_, shared_, thread_memory_, partials_;
+  std::vector<std::byte*> thread_scratch_;
+  std::size_t partial_bytes_per_chunk_ = 0;
+  std::vector<RopeConfig> ropes_;
+  std::vector<Buffer> rope_memory_;
+  std::vector<RopeTable> rope_tables_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> counters_;
+  std::size_t n_counters_ = 0;
+
+  std::vector<std::int32_t> ids_, positions_, output_rows_;
+  std::vector<SequenceSpan> sequences_;
+  std::vector<std::uint32_t> pages_;
+  Run run_;
+  bool pending_ = false, ready_ = false;
+  std::atomic<std::size_t> stop_after_{0};  // steps before this index run
+  std::optional<Error> error_;              // of a fallback step
+};
+
+}  // namespace cyb::cpu

@@ -1,0 +1,206 @@
+// The matrix product phase.
+#include "backends/cpu/gemm.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cyb::cpu {
+namespace {
+
+constexpr std::size_t kFewTokens =
+    kTileTokens;  // up to here every thread prepares all tokens itself: cheaper than a barrier
+constexpr std::size_t kManyTokens = 128;         // from here on work is taken from a counter
+constexpr std::size_t kSliceValues = 256;        // K of one dequantised slice
+constexpr std::size_t kChunkBytes = 192 * 1024;  // activations that stay in the second-level cache
+constexpr std::size_t kLine = 64;
+
+}  // namespace
+
+struct Gemm::Scratch {
+  std::uint8_t* records;
+  float *rows, *temp, *tile_a, *tile_b, *slice, *acc;
+};
+
+Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
+    : spec_(std::move(spec)), exact_(build.exact) {
+  k_ = static_cast<std::size_t>(spec_.x.shape.back());
+  k_padded_ = round_up(k_, 16);
+  n_blocks_ = (k_ + 31) / 32;
+  chunk_ = std::clamp(kChunkBytes / (n_blocks_ * kRecordBytes) / kTileTokens * kTileTokens,
+                      std::size_t{16}, std::size_t{128});
+  std::vector<std::size_t> cost;
+  first_unit_.push_back(0);
+  for (const GemmPart& part : spec_.parts) {
+    for (const CpuWeight* w : {part.weight, part.gate}) {
+      if (w == nullptr) continue;
+      (is_block_format(w->format()) && !exact_ ? q8_ : f32_) = true;
+    }
+    const std::size_t bytes =
+        part.weight->panel_size() + (part.gate != nullptr ? part.gate->panel_size() : 0);
+    cost.insert(cost.end(), part.weight->n_panels(), bytes);
+    first_unit_.push_back(cost.size());
+  }
+  std::size_t total = 0, done = 0;
+  for (const std::size_t c : cost) total += c;
+  bounds_.assign(build.n_threads + 1, cost.size());
+  bounds_[0] = 0;
+  unsigned thread = 1;
+  for (std::size_t u = 0; u < cost.size() && thread < build.n_threads; ++u) {
+    while (thread < build.n_threads && (done + cost[u] / 2) * build.n_threads >= total * thread)
+      bounds_[thread++] = u;
+    done += cost[u];
+  }
+  counter_ = build.counter();
+  const Scratch end = scratch(nullptr);
+  build.want_thread(reinterpret_cast<std::uintptr_t>(end.acc) + chunk_ * 64 * sizeof(float));
+  const std::size_t rows = round_up(max_rows, kTileTokens);
+  build.want_shared(rows * n_blocks_ * kRecordBytes + kLine +
+                    (f32_ ? rows * k_padded_ * sizeof(float) : 0));
+}
+
+Gemm::Scratch Gemm::scratch(std::byte* base) const noexcept {
+  auto at = reinterpret_cast<std::uintptr_t>(base);
+  const auto take = [&at](std::size_t bytes) {
+    const std::uintptr_t here = at;
+    at += round_up(bytes, kLine);
+    return here;
+  };
+  Scratch s{};
+  s.records = reinterpret_cast<std::uint8_t*>(take(kFewTokens * n_blocks_ * kRecordBytes));
+  s.rows = reinterpret_cast<float*>(take(kFewTokens * k_padded_ * sizeof(float)));
+  s.temp = reinterpret_cast<float*>(take(kTileTokens * k_padded_ * sizeof(float)));
+  s.tile_a = reinterpret_cast<float*>(take(chunk_ * kPanelRows * sizeof(float)));
+  s.tile_b = reinterpret_cast<float*>(take(chunk_ * kPanelRows * sizeof(float)));
+  s.slice = reinterpret_cast<float*>(take(kSliceValues * kPanelRows * sizeof(float)));
+  s.acc = reinterpret_cast<float*>(take(0));
+  return s;
+}
+
+/// Tokens [first, first + n), n <= 4: the norm, then records and f32 rows as wanted. `rows`: row 0
+/// of the run.
+void Gemm::prepare_tile(const Run& run, std::size_t first, std::size_t n, std::uint8_t* records,
+                        float* rows, float* temp) const noexcept {
+  const float* x = run.f32(spec_.x) + first * k_;
+  std::size_t stride = k_;
+  if (spec_.gain.kind != Operand::Kind::kNone) {
+    float* normed = f32_ ? rows + first * k_padded_ : temp;
+    for (std::size_t t = 0; t < n; ++t) {
+      run.k->rms_norm(x + t * k_, run.f32(spec_.gain), k_, spec_.eps, normed + t * k_padded_);
+    }
+    x = normed;
+    stride = k_padded_;
+  } else if (f32_) {
+    for (std::size_t t = 0; t < n; ++t)
+      std::memcpy(rows + (first + t) * k_padded_, x + t * k_, k_ * sizeof(float));
+  }
+  if (f32_) {
+    for (std::size_t t = 0; t < n; ++t) {
+      std::memset(rows + (first + t) * k_padded_ + k_, 0, (k_padded_ - k_) * sizeof(float));
+    }
+  }
+  if (q8_) run.k->quantize(x, stride, k_, n, records + first * n_blocks_ * kRecordBytes);
+}
+
+/// out[n][16] = products of tokens [first, first + n) with one panel.
+void Gemm::product(const Run& run, const CpuWeight& weight, std::size_t panel, const Acts& acts,
+                   std::size_t first, std::size_t n, const Scratch& s, float* out) const noexcept {
+  const auto format = static_cast<std::size_t>(weight.format());
+  if (is_block_format(weight.format()) && !exact_) {
+    run.k->dot_q8[format](
+        {weight.panel(panel), n_blocks_, acts.records + first * n_blocks_ * kRecordBytes, n, out});
+    return;
+  }
+  std::memset(s.acc, 0, n * 64 * sizeof(float));
+  const std::size_t k = round_up(k_, 4);
+  for (std::size_t at = 0; at < k; at += kSliceValues) {
+    const std::size_t n_k = std::min(kSliceValues, k - at);
+    run.k->dequant[format](weight.panel(panel), at, n_k, s.slice);
+    run.k->dot_f32({s.slice, n_k / 4, acts.rows + first * acts.stride + at, acts.stride, n, s.acc});
+  }
+  run.k->finish_f32(s.acc, n, out);
+}
+
+void Gemm::epilogue(const Run& run, const GemmPart& part, std::size_t panel, std::size_t first,
+                    std::size_t n, const float* tile) const noexcept {
+  const std::size_t n_out = part.weight->n_out();
+  const std::size_t column = panel * kPanelRows;
+  const std::size_t width = std::min(kPanelRows, n_out - column);
+  const float* bias =
+      part.bias.kind == Operand::Kind::kNone ? nullptr : run.f32(part.bias) + column;
+  const float* residual =
+      part.residual.kind == Operand::Kind::kNone ? nullptr : run.f32(part.residual) + column;
+  float* out = run.out(part.out) + column;
+  for (std::size_t t = 0; t < n; ++t, tile += kPanelRows) {
+    const std::size_t at = (first + t) * n_out;
+    float values[kPanelRows];
+    std::memcpy(values, tile, sizeof values);
+    if (bias != nullptr) {
+      for (std::size_t r = 0; r < width; ++r) values[r] += bias[r];
+    }
+    if (residual != nullptr) {
+      for (std::size_t r = 0; r < width; ++r) values[r] = residual[at + r] + values[r];
+    }
+    if (width == kPanelRows) {
+      std::memcpy(out + at, values, sizeof values);
+    } else {
+      std::memcpy(out + at, values, width * sizeof(float));
+    }
+  }
+}
+
+void Gemm::unit(const Run& run, std::size_t index, const Acts& acts, std::size_t first,
+                std::size_t n, const Scratch& s) const noexcept {
+  std::size_t p = 0;
+  while (index >= first_unit_[p + 1]) ++p;
+  const GemmPart& part = spec_.parts[p];
+  const std::size_t panel = index - first_unit_[p];
+  product(run, *part.weight, panel, acts, first, n, s, s.tile_a);
+  if (part.gate != nullptr) {
+    product(run, *part.gate, panel, acts, first, n, s, s.tile_b);
+    run.k->gate[static_cast<std::size_t>(spec_.activation)](s.tile_b, s.tile_a, n * kPanelRows,
+                                                            s.tile_a);
+  }
+  epilogue(run, part, panel, first, n, s.tile_a);
+}
+
+void Gemm::run(const Run& run, unsigned thread) const noexcept {
+  const std::size_t rows = run.rows(spec_.x);
+  const Scratch s = scratch(run.thread_scratch[thread]);
+  const std::size_t units = first_unit_.back();
+  if (rows == 0) return;
+  if (rows <= kFewTokens) {
+    prepare_tile(run, 0, rows, s.records, s.rows, s.temp);
+    const Acts acts{s.records, s.rows, k_padded_};
+    for (std::size_t u = bounds_[thread]; u < bounds_[thread + 1]; ++u)
+      unit(run, u, acts, 0, rows, s);
+    return;
+  }
+  const std::size_t record_bytes =
+      round_up(round_up(rows, kTileTokens) * n_blocks_ * kRecordBytes, kLine);
+  auto* records = reinterpret_cast<std::uint8_t*>(run.shared);
+  auto* f32_rows = reinterpret_cast<float*>(run.shared + record_bytes);
+  const std::size_t tiles = (rows + kTileTokens - 1) / kTileTokens;
+  const Share mine(tiles, thread, run.n_threads);
+  for (std::size_t tile = mine.begin; tile < mine.end; ++tile) {
+    const std::size_t first = tile * kTileTokens;
+    prepare_tile(run, first, std::min(kTileTokens, rows - first), records, f32_rows, s.temp);
+  }
+  run.pool->barrier();
+  const Acts acts{records, f32_rows, k_padded_};
+  const std::size_t chunks = (rows + chunk_ - 1) / chunk_;
+  const auto item = [&](std::size_t chunk, std::size_t u) {
+    unit(run, u, acts, chunk * chunk_, std::min(chunk_, rows - chunk * chunk_), s);
+  };
+  if (rows < kManyTokens) {
+    for (std::size_t c = 0; c < chunks; ++c) {
+      for (std::size_t u = bounds_[thread]; u < bounds_[thread + 1]; ++u) item(c, u);
+    }
+    return;
+  }
+  for (std::size_t i;
+       (i = run.counters[counter_].fetch_add(1, std::memory_order_relaxed)) < chunks * units;) {
+    item(i / units, i % units);
+  }
+}
+
+}  // namespace cyb::cpu

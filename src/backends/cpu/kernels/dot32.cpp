@@ -1,0 +1,191 @@
+// Dot products of panels in 32-blocks (q4, q4_1, q5_0, q5_1, q8) with int8 activations: exact
+// integer sums per block, then one fixed chain of fused multiply-adds over the blocks. The bits
+// depend on nothing but the row and the token.
+#include "backends/cpu/kernels/targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/dot32.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "backends/cpu/kernels/dot-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cyb::cpu::HWY_NAMESPACE {
+namespace {
+
+/// acc += d * (dx * sum(w q)); then the affine part m * sx first, where the format has one.
+template <int T, int R>
+CYB_FN void finish_block(const I (&sums)[T][R], const F (&d)[R], const Record<T>& rec,
+                         F (&acc)[T][R]) {
+  CYB_UNROLL for (int t = 0; t < T; ++t) {
+    const F dx = vset(rec.f32(kDx, t));
+    CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] =
+        vfma(vmul(icvt(sums[t][h]), dx), d[h], acc[t][h]);
+  }
+}
+
+template <int T, int R>
+CYB_FN void add_minimum(const F (&m)[R], const Record<T>& rec, F (&acc)[T][R]) {
+  CYB_UNROLL for (int t = 0; t < T; ++t) {
+    const F sx = vset(rec.f32(kSx, t));
+    CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] = vfma(m[h], sx, acc[t][h]);
+  }
+}
+
+template <int R>
+CYB_FN void load_scales(const std::uint8_t* p, std::size_t row, F (&d)[R]) {
+  CYB_UNROLL for (int h = 0; h < R; ++h) {
+    d[h] = load_half(reinterpret_cast<const std::uint16_t*>(p) + row +
+                     static_cast<std::size_t>(h) * kL);
+  }
+}
+
+/// Q4_0: 16 f16 d, 256 nibbles. I = sum (w - 8) q.
+struct Q4 {
+  static constexpr std::size_t kBytes = 288;
+  template <int T, int R>
+  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+    Acc a[T][R];
+    start<T, R>(rec, kStart8, a);
+    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(p + 32 + 64 * v, row, v, rec, a);
+    I sums[T][R];
+    sum_all<T, R>(a, sums);
+    F d[R];
+    load_scales<R>(p, row, d);
+    finish_block<T, R>(sums, d, rec, acc);
+  }
+};
+
+/// Q4_1: 16 f16 d, 16 f16 m, 256 nibbles.
+struct Q4_1 {
+  static constexpr std::size_t kBytes = 320;
+  template <int T, int R>
+  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+    Acc a[T][R];
+    start_zero<T, R>(a);
+    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(p + 64 + 64 * v, row, v, rec, a);
+    I sums[T][R];
+    sum_all<T, R>(a, sums);
+    F d[R];
+    load_scales<R>(p + 32, row, d);
+    add_minimum<T, R>(d, rec, acc);
+    load_scales<R>(p, row, d);
+    finish_block<T, R>(sums, d, rec, acc);
+  }
+};
+
+/// Q5_0: 16 f16 d, 256 low nibbles, 64 bytes whose bit g is bit 4 of group g. I = sum (w - 16) q.
+struct Q5_0 {
+  static constexpr std::size_t kBytes = 352;
+  template <int T, int R>
+  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+    Acc a[T][R];
+    start<T, R>(rec, kStart16, a);
+    const std::uint8_t* low = p + 32;
+    const std::uint8_t* high = p + 288;
+    five_bit_steps<T, R, 0, true>(low, high, row, rec, a);
+    five_bit_steps<T, R, 1, true>(low, high, row, rec, a);
+    five_bit_steps<T, R, 2, true>(low, high, row, rec, a);
+    five_bit_steps<T, R, 3, true>(low, high, row, rec, a);
+    I sums[T][R];
+    sum_all<T, R>(a, sums);
+    F d[R];
+    load_scales<R>(p, row, d);
+    finish_block<T, R>(sums, d, rec, acc);
+  }
+};
+
+/// Q5_1: 16 f16 d, 16 f16 m, then as Q5_0. Two 16-bit sums: a whole block could reach 62992.
+struct Q5_1 {
+  static constexpr std::size_t kBytes = 384;
+  template <int T, int R>
+  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+    I sums[T][R];
+    five_bit_sums<T, R>(p + 64, p + 320, row, rec, sums);
+    F d[R];
+    load_scales<R>(p + 32, row, d);
+    add_minimum<T, R>(d, rec, acc);
+    load_scales<R>(p, row, d);
+    finish_block<T, R>(sums, d, rec, acc);
+  }
+};
+
+/// Q8_0: 16 f16 d, 8 groups of 64 int8.
+struct Q8 {
+  static constexpr std::size_t kBytes = 544;
+  template <int T, int R>
+  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+    decltype(sw_start(p)) a[T][R];
+    CYB_UNROLL for (int t = 0; t < T; ++t) {
+      CYB_UNROLL for (int h = 0; h < R; ++h) a[t][h] = sw_start(rec.word(kStart8, t));
+    }
+    CYB_UNROLL for (int g = 0; g < 8; ++g) {
+      CYB_UNROLL for (int h = 0; h < R; ++h) {
+        const SignedWeight w =
+            sw_load(p + 32 + 64 * g + 4 * (row + static_cast<std::size_t>(h) * kL));
+        CYB_UNROLL for (int t = 0; t < T; ++t) {
+          a[t][h] = sw_step(a[t][h], w, bspread(rec.word(static_cast<std::size_t>(g), t)));
+          CYB_ORDER(a[t][h]);
+        }
+      }
+    }
+    I sums[T][R];
+    CYB_UNROLL for (int t = 0; t < T; ++t) {
+      CYB_UNROLL for (int h = 0; h < R; ++h) sums[t][h] = sw_sum(a[t][h]);
+    }
+    F d[R];
+    load_scales<R>(p, row, d);
+    finish_block<T, R>(sums, d, rec, acc);
+  }
+};
+
+template <class Format, int T, int R>
+CYB_FN void tile(const DotJob& job, std::size_t row, const std::uint8_t* acts, std::size_t ahead,
+                 float* out) {
+  F acc[T][R];
+  CYB_UNROLL for (int t = 0; t < T; ++t) {
+    CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] = vzero();
+  }
+  const std::uint8_t* p = job.panel;
+  for (std::size_t b = 0; b < job.n_blocks; ++b) {
+    prefetch_block<Format::kBytes>(p + ahead);
+    Format::template block<T, R>(p, row, Record<T>{acts}, acc);
+    p += Format::kBytes;
+    acts += T * kRecordBytes;
+  }
+  CYB_UNROLL for (int t = 0; t < T; ++t) {
+    CYB_UNROLL for (int h = 0; h < R; ++h)
+        vstore(acc[t][h], out + 16 * t + row + static_cast<std::size_t>(h) * kL);
+  }
+}
+
+template <class Format>
+HWY_NOINLINE void dot(const DotJob& job) noexcept {
+  constexpr int kTile = static_cast<int>(kTileTokens);
+  const std::uint8_t* acts = job.acts;
+  float* out = job.out;
+  std::size_t left = job.n_tokens;
+  std::size_t ahead = kPrefetchBytes;
+  for (; left >= kTileTokens; left -= kTileTokens) {
+    tile<Format, kTile, kR>(job, 0, acts, ahead, out);
+    ahead = 0;
+    acts += kTileTokens * job.n_blocks * kRecordBytes;
+    out += kTileTokens * 16;
+  }
+  if (left == 1) tile<Format, 1, kR>(job, 0, acts, ahead, out);
+  if (left == 2) tile<Format, 2, kR>(job, 0, acts, ahead, out);
+  if (left == 3) tile<Format, 3, kR>(job, 0, acts, ahead, out);
+}
+
+}  // namespace
+
+void fill_dot32(KernelTable& table) {
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ4)] = dot<Q4>;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ4_1)] = dot<Q4_1>;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ5_0)] = dot<Q5_0>;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ5_1)] = dot<Q5_1>;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ8)] = dot<Q8>;
+}
+
+}  // namespace cyb::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();

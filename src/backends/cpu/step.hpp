@@ -1,0 +1,110 @@
+// CpuStep: one step of a plan with everything chosen. All threads of the pool call run() at once; a
+// step may use barriers inside. Between two steps the executable puts a barrier. Steps never
+// allocate and never fail while they run.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "backends/backend.hpp"
+#include "backends/cpu/cpu_weight.hpp"
+#include "backends/cpu/kernels/table.hpp"
+#include "backends/cpu/kv_store.hpp"
+#include "base/thread_pool.hpp"
+
+namespace cyb::cpu {
+
+/// Frequencies of one rotary embedding; tables are made once per run for its positions.
+struct RopeConfig {
+  std::vector<double> frequencies;  // [R/2]
+  bool operator==(const RopeConfig&) const = default;
+};
+
+/// cos and sin of all rows of the run, [N, R/2] each.
+struct RopeTable {
+  float* cos;
+  float* sin;
+  std::size_t n;  // R/2
+};
+
+/// What a step needs of the run. Borrowed; constant during the run except for what the pointers
+/// lead to.
+struct Run {
+  const KernelTable* k = nullptr;
+  ThreadPool* pool = nullptr;
+  unsigned n_threads = 1;
+  std::byte* arena = nullptr;
+  StepParams params;
+  CpuKvStore* kv = nullptr;
+  std::byte* shared = nullptr;                 // scratch of the step that runs, seen by all threads
+  std::byte* const* thread_scratch = nullptr;  // [n_threads]
+  std::byte* partials = nullptr;               // split attention
+  const RopeTable* ropes = nullptr;
+  std::atomic<std::uint32_t>* counters = nullptr;  // zero at the start of the run
+
+  const std::byte* data(const Operand& operand) const noexcept;
+  const float* f32(const Operand& operand) const noexcept {
+    return reinterpret_cast<const float*>(data(operand));
+  }
+  float* out(const Operand& operand) const noexcept {
+    return reinterpret_cast<float*>(arena + operand.offset);
+  }
+  /// Product of all dimensions but the last.
+  std::size_t rows(const Operand& operand) const noexcept;
+  std::size_t elements(const Operand& operand) const noexcept {
+    return static_cast<std::size_t>(run_shape(operand, params).count());
+  }
+};
+
+/// A contiguous share of n things.
+struct Share {
+  std::size_t begin, end;
+  Share(std::size_t n, unsigned thread, unsigned n_threads)
+      : begin(n * thread / n_threads), end(n * (thread + 1) / n_threads) {}
+};
+
+/// What steps ask for while a plan is compiled.
+struct Build {
+  const KernelTable* k;
+  unsigned n_threads;
+  bool exact;
+  std::uint32_t max_tokens;
+  std::size_t thread_bytes = 0, shared_bytes = 0, partial_bytes_per_chunk = 0;
+  std::size_t n_counters = 0;
+  std::vector<RopeConfig> ropes = {};
+  std::size_t counter() { return n_counters++; }
+  void want_thread(std::size_t bytes) {
+    thread_bytes = bytes > thread_bytes ? bytes : thread_bytes;
+  }
+  void want_shared(std::size_t bytes) {
+    shared_bytes = bytes > shared_bytes ? bytes : shared_bytes;
+  }
+  std::size_t rope(RopeConfig config);
+};
+
+class CpuStep {
+ public:
+  virtual ~CpuStep() = default;
+  virtual void run(const Run& run, unsigned thread) const noexcept = 0;
+};
+
+using StepPtr = std::unique_ptr<CpuStep>;
+
+// Each maker takes ops of its kind; `supports` of the backend has already said yes.
+Result<StepPtr> make_linear_step(const Step& step, Build& build);
+Result<StepPtr> make_attention_step(const Step& step, Build& build);
+Result<StepPtr> make_row_step(const Step& step, Build& build);
+Result<StepPtr> make_graph_step(const Step& step, Build& build);
+
+/// Own kernel for the op on these operands.
+bool has_kernel(const Op& op, std::span<const TensorSpec> inputs);
+
+constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+inline const CpuWeight* cpu_weight(const Operand& operand) {
+  return static_cast<const CpuWeight*>(operand.weight);
+}
+
+}  // namespace cyb::cpu

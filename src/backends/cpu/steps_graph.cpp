@@ -1,0 +1,313 @@
+// Steps that only graphs have, because plans fuse them: KvCache, Rope, Sdpa, Permute and Transpose.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "backends/cpu/step.hpp"
+#include "ops/attention/kv_cache.hpp"
+#include "ops/attention/rope.hpp"
+#include "ops/attention/sdpa.hpp"
+
+namespace cyb::cpu {
+namespace {
+
+std::size_t dim(const Shape& shape, std::size_t i) {
+  return static_cast<std::size_t>(shape[i]);
+}
+
+/// Writes K and V rows to the pages, then returns all rows (the last T of a window) as the pages
+/// hold them.
+class KvCacheStep final : public CpuStep {
+ public:
+  KvCacheStep(const Step& step, Build& build)
+      : layer_(KvCacheAttrs::from(step.op.attrs).layer),
+        k_(step.inputs[0]),
+        v_(step.inputs[1]),
+        k_out_(step.outputs[0]),
+        v_out_(step.outputs[1]),
+        heads_(dim(k_.shape, 1)),
+        rows_(dim(k_.shape, 2)),
+        dim_(dim(k_.shape, 3)) {
+    build.want_thread(round_up(dim_, 16) * 2 * sizeof(float));
+  }
+
+  void run(const Run& run, unsigned thread) const noexcept override {
+    auto* half = reinterpret_cast<std::uint16_t*>(run.thread_scratch[thread]);
+    const std::size_t batch = dim(k_.shape, 0), total = dim(k_out_.shape, 2);
+    for (Share s(batch * heads_ * rows_, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      const SequenceSpan& sequence = run.params.sequences[s.begin / (heads_ * rows_)];
+      write(run, sequence, s.begin / rows_ % heads_, s.begin % rows_, s.begin * dim_, half);
+    }
+    run.pool->barrier();
+    for (Share s(batch * heads_ * total, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      const SequenceSpan& sequence = run.params.sequences[s.begin / (heads_ * total)];
+      const std::size_t end = sequence.past_tokens + rows_;
+      read(run, sequence, s.begin / total % heads_, end - total + s.begin % total, s.begin * dim_);
+    }
+  }
+
+ private:
+  void write(const Run& run, const SequenceSpan& sequence, std::size_t head, std::size_t row,
+             std::size_t at, std::uint16_t* half) const noexcept {
+    const std::size_t position = sequence.past_tokens + row, slot = position % kPageTokens,
+                      padded = round_up(dim_, 16);
+    const std::uint32_t page = sequence.pages[position / kPageTokens];
+    const auto h = static_cast<std::uint32_t>(head);
+    const float *k = run.f32(k_) + at, *v = run.f32(v_) + at;
+    if (run.kv->f32()) {
+      auto* to = reinterpret_cast<float*>(run.kv->k(page, layer_, h)) + slot;
+      for (std::size_t d = 0; d < dim_; ++d) to[kPageTokens * d] = k[d];
+      std::memcpy(reinterpret_cast<float*>(run.kv->v(page, layer_, h)) + slot * padded, v,
+                  dim_ * sizeof(float));
+      return;
+    }
+    run.k->to_f16(k, dim_, half);
+    auto* to = reinterpret_cast<std::uint16_t*>(run.kv->k(page, layer_, h)) + slot;
+    for (std::size_t d = 0; d < dim_; ++d) to[kPageTokens * d] = half[d];
+    run.k->to_f16(v, dim_,
+                  reinterpret_cast<std::uint16_t*>(run.kv->v(page, layer_, h)) + slot * padded);
+  }
+
+  void read(const Run& run, const SequenceSpan& sequence, std::size_t head, std::size_t position,
+            std::size_t at) const noexcept {
+    const std::size_t slot = position % kPageTokens, padded = round_up(dim_, 16);
+    const std::uint32_t page = sequence.pages[position / kPageTokens];
+    const auto h = static_cast<std::uint32_t>(head);
+    float *k = run.out(k_out_) + at, *v = run.out(v_out_) + at;
+    const std::byte *k_page = run.kv->k(page, layer_, h), *v_page = run.kv->v(page, layer_, h);
+    if (run.kv->f32()) {
+      const auto* from = reinterpret_cast<const float*>(k_page) + slot;
+      for (std::size_t d = 0; d < dim_; ++d) k[d] = from[kPageTokens * d];
+      std::memcpy(v, reinterpret_cast<const float*>(v_page) + slot * padded, dim_ * sizeof(float));
+      return;
+    }
+    const auto* from = reinterpret_cast<const std::uint16_t*>(k_page) + slot;
+    for (std::size_t d = 0; d < dim_; ++d) run.k->from_f16(from + kPageTokens * d, 1, k + d);
+    run.k->from_f16(reinterpret_cast<const std::uint16_t*>(v_page) + slot * padded, dim_, v);
+  }
+
+  std::uint32_t layer_;
+  Operand k_, v_, k_out_, v_out_;
+  std::size_t heads_, rows_, dim_;
+};
+
+class RopeStep final : public CpuStep {
+ public:
+  RopeStep(const Step& step, std::size_t rope)
+      : a_(RopeAttrs::from(step.op.attrs)),
+        rope_(rope),
+        x_(step.inputs[0]),
+        out_(step.outputs[0]) {}
+
+  void run(const Run& run, unsigned thread) const noexcept override {
+    const std::size_t rows = dim(x_.shape, 2), width = dim(x_.shape, 3);
+    const RopeTable& table = run.ropes[rope_];
+    for (Share s(run.rows(x_), thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      float* y = run.out(out_) + s.begin * width;
+      const float* x = run.f32(x_) + s.begin * width;
+      if (x != y) std::memcpy(y, x, width * sizeof(float));
+      const float* cos = table.cos + s.begin % rows * table.n;
+      const float* sin = table.sin + s.begin % rows * table.n;
+      if (a_.style == RopeStyle::kGptj) {
+        run.k->rope_pairs(y, cos, sin, table.n);
+      } else {
+        run.k->rope_split(y, y + (a_.style == RopeStyle::kProportional ? width / 2 : table.n), cos,
+                          sin, table.n);
+      }
+    }
+  }
+
+ private:
+  RopeAttrs a_;
+  std::size_t rope_;
+  Operand x_, out_;
+};
+
+constexpr std::size_t kQueries = 32;
+
+/// Sdpa without a mask: keys are brought into page order chunk by chunk, then as BlockAttention.
+class SdpaStep final : public CpuStep {
+ public:
+  SdpaStep(const Step& step, Build& build)
+      : a_(SdpaAttrs::from(step.op.attrs)),
+        q_(step.inputs[0]),
+        k_(step.inputs[1]),
+        v_(step.inputs[2]),
+        out_(step.outputs[0]),
+        heads_(dim(q_.shape, 1)),
+        rows_(dim(q_.shape, 2)),
+        dim_(dim(q_.shape, 3)),
+        kv_heads_(dim(k_.shape, 1)),
+        total_(dim(k_.shape, 2)),
+        padded_(round_up(dim_, 16)),
+        counter_(build.counter()) {
+    const std::size_t floats = 2 * kChunkKeys * padded_ + kQueries * (2 * padded_ + 4 + 4) +
+                               attend_scratch_floats(padded_, kQueries);
+    build.want_thread(floats * sizeof(float));
+  }
+
+  void run(const Run& run, unsigned thread) const noexcept override {
+    const std::size_t tiles = (rows_ + kQueries - 1) / kQueries;
+    const std::size_t items = dim(q_.shape, 0) * heads_ * tiles;
+    for (std::size_t i;
+         (i = run.counters[counter_].fetch_add(1, std::memory_order_relaxed)) < items;) {
+      item(run, i / tiles, i % tiles * kQueries, run.thread_scratch[thread]);
+    }
+  }
+
+ private:
+  /// `head`: batch * H + h.
+  void item(const Run& run, std::size_t head, std::size_t first,
+            std::byte* scratch) const noexcept {
+    const std::size_t n = std::min(kQueries, rows_ - first);
+    auto* lo = reinterpret_cast<std::int64_t*>(scratch);
+    auto* hi = lo + kQueries;
+    auto* o = reinterpret_cast<float*>(hi + kQueries);
+    float* part_o = o + kQueries * padded_;
+    float *max = part_o + kQueries * padded_, *sum = max + kQueries, *part_max = sum + kQueries,
+          *part_sum = part_max + kQueries;
+    float *k_pages = part_sum + kQueries, *v_pages = k_pages + kChunkKeys * padded_,
+          *attend = v_pages + kChunkKeys * padded_;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto position = static_cast<std::int64_t>(total_ - rows_ + first + i);
+      hi[i] = a_.causal ? position + 1 : static_cast<std::int64_t>(total_);
+      lo[i] =
+          a_.window == 0 ? 0 : std::max<std::int64_t>(0, position + 1 - std::int64_t{a_.window});
+      max[i] = -std::numeric_limits<float>::infinity();
+      sum[i] = 0.0f;
+    }
+    std::fill_n(o, n * padded_, 0.0f);
+    const std::size_t group = heads_ / kv_heads_;
+    const std::size_t kv_head = head / heads_ * kv_heads_ + head % heads_ / group;
+    const float* q = run.f32(q_) + (head * rows_ + first) * dim_;
+    const float scale = a_.scale == 0.0f
+                            ? static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim_)))
+                            : a_.scale;
+    for (std::size_t key = static_cast<std::size_t>(lo[0]) / kChunkKeys * kChunkKeys;
+         key < static_cast<std::size_t>(hi[n - 1]); key += kChunkKeys) {
+      const std::size_t n_keys = std::min(kChunkKeys, total_ - key);
+      load_chunk(run, kv_head * total_ + key, n_keys, k_pages, v_pages);
+      const std::byte *k_list[4], *v_list[4];
+      const std::size_t pages = (n_keys + kPageTokens - 1) / kPageTokens;
+      for (std::size_t p = 0; p < pages; ++p) {
+        k_list[p] = reinterpret_cast<const std::byte*>(k_pages + p * kPageTokens * dim_);
+        v_list[p] = reinterpret_cast<const std::byte*>(v_pages + p * kPageTokens * padded_);
+      }
+      run.k->attend({.k_pages = k_list,
+                     .v_pages = v_list,
+                     .n_pages = pages,
+                     .first_key = static_cast<std::int64_t>(key),
+                     .f32 = true,
+                     .head_dim = dim_,
+                     .q = q,
+                     .lo = lo,
+                     .hi = hi,
+                     .n_q = n,
+                     .scale = scale,
+                     .softcap = a_.softcap,
+                     .max = part_max,
+                     .sum = part_sum,
+                     .o = part_o,
+                     .scratch = attend});
+      for (std::size_t i = 0; i < n; ++i) {
+        run.k->merge(max + i, sum + i, o + i * padded_, part_max + i, part_sum + i,
+                     part_o + i * padded_, padded_);
+      }
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool none = hi[i] <= lo[i];  // no key allowed: zeros
+      run.k->scale(o + i * padded_, none ? 0.0f : 1.0f / sum[i], dim_,
+                   run.out(out_) + (head * rows_ + first + i) * dim_);
+    }
+  }
+
+  void load_chunk(const Run& run, std::size_t row, std::size_t n, float* k_pages,
+                  float* v_pages) const noexcept {
+    for (std::size_t j = 0; j < n; ++j) {
+      const float* k = run.f32(k_) + (row + j) * dim_;
+      float* k_to = k_pages + j / kPageTokens * kPageTokens * dim_ + j % kPageTokens;
+      for (std::size_t d = 0; d < dim_; ++d) k_to[kPageTokens * d] = k[d];
+      float* v_to = v_pages + j * padded_;
+      std::memcpy(v_to, run.f32(v_) + (row + j) * dim_, dim_ * sizeof(float));
+      std::fill(v_to + dim_, v_to + padded_, 0.0f);
+    }
+  }
+
+  SdpaAttrs a_;
+  Operand q_, k_, v_, out_;
+  std::size_t heads_, rows_, dim_, kv_heads_, total_, padded_, counter_;
+};
+
+/// y = x with dimension i of y taken from dimension perm[i] of x; 4-byte elements.
+class PermuteStep final : public CpuStep {
+ public:
+  PermuteStep(const Step& step, std::vector<std::int64_t> perm)
+      : x_(step.inputs[0]), out_(step.outputs[0]), perm_(std::move(perm)) {}
+
+  void run(const Run& run, unsigned thread) const noexcept override {
+    const Shape in = run_shape(x_, run.params), out = run_shape(out_, run.params);
+    const std::size_t rank = out.rank();
+    std::array<std::size_t, Shape::kMaxRank> strides{}, steps{};
+    std::size_t stride = 1;
+    for (std::size_t i = rank; i-- > 0; stride *= dim(in, i)) strides[i] = stride;
+    for (std::size_t i = 0; i < rank; ++i) steps[i] = strides[static_cast<std::size_t>(perm_[i])];
+    const std::size_t width = dim(out, rank - 1), step = steps[rank - 1];
+    for (Share s(run.rows(out_), thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      std::size_t rest = s.begin, from = 0;
+      for (std::size_t i = rank - 1; i-- > 0; rest /= dim(out, i))
+        from += rest % dim(out, i) * steps[i];
+      const float* x = run.f32(x_) + from;
+      float* y = run.out(out_) + s.begin * width;
+      if (step == 1) {
+        std::memcpy(y, x, width * sizeof(float));
+      } else {
+        for (std::size_t i = 0; i < width; ++i) y[i] = x[i * step];
+      }
+    }
+  }
+
+ private:
+  Operand x_, out_;
+  std::vector<std::int64_t> perm_;
+};
+
+Result<StepPtr> make_permute(const Step& step) {
+  std::vector<std::int64_t> perm = step.op.attrs.list(0);
+  const std::size_t rank = step.inputs[0].shape.rank();
+  if (perm.empty()) {
+    for (std::size_t i = 0; i < rank; ++i) perm.push_back(static_cast<std::int64_t>(i));
+    std::swap(perm[rank - 1], perm[rank - 2]);
+  }
+  return std::make_unique<PermuteStep>(step, std::move(perm));
+}
+
+}  // namespace
+
+Result<StepPtr> make_graph_step(const Step& step, Build& build) {
+  switch (step.op.tag) {
+    case OpTag::kKvCache:
+      return std::make_unique<KvCacheStep>(step, build);
+    case OpTag::kSdpa:
+    case OpTag::kFlashAttention:
+      return std::make_unique<SdpaStep>(step, build);
+    case OpTag::kTranspose:
+    case OpTag::kPermute:
+      return make_permute(step);
+    case OpTag::kRope: {
+      // The tables are those of the run's own positions.
+      if (step.inputs[1].kind != Operand::Kind::kPositions || step.inputs[1].shape.rank() != 1)
+        return StepPtr();
+      std::span<const float> freqs;
+      if (step.inputs.size() > 2 && step.inputs[2].kind == Operand::Kind::kWeight) {
+        freqs = {cpu_weight(step.inputs[2])->vector(),
+                 static_cast<std::size_t>(step.inputs[2].shape.count())};
+      }
+      return std::make_unique<RopeStep>(
+          step, build.rope({rope_frequencies(RopeAttrs::from(step.op.attrs), freqs)}));
+    }
+    default:
+      return StepPtr();
+  }
+}
+
+}  // namespace cyb::cpu

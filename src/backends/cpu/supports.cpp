@@ -1,0 +1,139 @@
+// What has a kernel here: the one list that `supports` answers from and that compiling follows.
+#include "backends/cpu/step.hpp"
+#include "ops/attention/sdpa.hpp"
+#include "ops/blocks.hpp"
+
+namespace cyb::cpu {
+namespace {
+
+using Specs = std::span<const TensorSpec>;
+
+bool present(Specs in, std::size_t k) {
+  return k < in.size() && !in[k].absent;
+}
+bool is_f32(Specs in, std::size_t k) {
+  return k < in.size() && !in[k].absent && in[k].dtype == DType::kF32;
+}
+bool f32_or_absent(Specs in, std::size_t k) {
+  return !present(in, k) || in[k].dtype == DType::kF32;
+}
+
+bool all_f32(Specs in) {
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (!f32_or_absent(in, k)) return false;
+  }
+  return is_f32(in, 0);
+}
+
+/// A matrix [out, in] that panels can hold.
+bool is_matrix(Specs in, std::size_t k) {
+  if (!present(in, k) || in[k].rank() != 2 || !in[k].dims[0].is_constant() ||
+      !in[k].dims[1].is_constant())
+    return false;
+  const auto format = panel_format(in[k].dtype);
+  return format &&
+         in[k].dims[1].constant() % static_cast<std::int64_t>(panel_block_values(*format)) == 0;
+}
+
+bool linear(Specs in, std::size_t first_matrix, std::size_t n_matrices) {
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    const bool matrix = k >= first_matrix && k < first_matrix + n_matrices;
+    if (matrix ? !is_matrix(in, k) : !f32_or_absent(in, k)) return false;
+  }
+  return is_f32(in, 0) && in[0].rank() >= 1;
+}
+
+bool norm(Specs in) {
+  return all_f32(in) && in[0].rank() >= 1;
+}
+
+/// b has the shape of a, one value, or is a's trailing dimensions.
+bool binary(Specs in) {
+  if (in.size() != 2 || !is_f32(in, 0) || !is_f32(in, 1) || in[1].rank() > in[0].rank())
+    return false;
+  bool one = true;
+  for (const Dim& d : in[1].dims) one = one && d.is_constant() && d.constant() == 1;
+  if (one) return true;
+  const std::size_t skip = in[0].rank() - in[1].rank();
+  for (std::size_t i = 0; i < in[1].rank(); ++i) {
+    if (!(in[0].dims[skip + i] == in[1].dims[i])) return false;
+  }
+  return true;
+}
+
+bool attention(const Op& op, Specs in) {
+  const auto a = BlockAttentionAttrs::from(op.attrs);
+  return all_f32(in) && a.n_kv_heads != 0 && a.head_dim != 0 && a.n_heads % a.n_kv_heads == 0 &&
+         a.rope_style <= 2;
+}
+
+bool sdpa(Specs in) {
+  return in.size() >= 3 && all_f32(in) && !present(in, 3) && in[0].rank() == 4 &&
+         in[1].rank() == 4 && in[2].rank() == 4 && in[1].dims[3] == in[2].dims[3] &&
+         in[0].dims[3] == in[1].dims[3] && in[0].dims[1].is_constant() &&
+         in[1].dims[1].is_constant();
+}
+
+bool embed(Specs in) {
+  return in.size() == 2 && in[0].dtype == DType::kI32 && in[1].rank() == 2 &&
+         format_info(in[1].dtype).decode != nullptr;
+}
+
+bool gather(const Op& op, Specs in) {
+  return in.size() == 2 && is_f32(in, 0) && in[1].dtype == DType::kI32 && op.attrs.i(0) == 0 &&
+         in[0].rank() == 2;
+}
+
+}  // namespace
+
+bool has_kernel(const Op& op, Specs in) {
+  switch (op.tag) {
+    case OpTag::kMatmul:
+      return in.size() >= 2 && linear(in, 1, 1);
+    case OpTag::kBlockNormLinear:
+      return linear(in, 2, BlockNormLinearAttrs::from(op.attrs).n_weights);
+    case OpTag::kBlockLinearAdd:
+      return linear(in, 2, 1);
+    case OpTag::kBlockGatedMlp:
+      return linear(in, 2, 2);
+    case OpTag::kFusedNormMatmul:
+      return linear(in, 2, 1);
+    case OpTag::kFusedSwiGlu:
+      return linear(in, 1, 2);
+    case OpTag::kBlockAttention:
+      return attention(op, in);
+    case OpTag::kRmsNorm:
+    case OpTag::kBlockNormAdd:
+      return norm(in);
+    case OpTag::kAdd:
+    case OpTag::kSub:
+    case OpTag::kMul:
+      return binary(in);
+    case OpTag::kSilu:
+    case OpTag::kGelu:
+    case OpTag::kRelu:
+    case OpTag::kSigmoid:
+    case OpTag::kTanh:
+    case OpTag::kReshape:
+    case OpTag::kBlockSoftcap:
+      return all_f32(in);
+    case OpTag::kTranspose:
+    case OpTag::kPermute:
+      return all_f32(in) && in[0].rank() >= 2;
+    case OpTag::kTokenEmbed:
+      return embed(in);
+    case OpTag::kGather:
+      return gather(op, in);
+    case OpTag::kKvCache:
+      return all_f32(in) && in.size() == 2 && in[0].rank() == 4 && in[0].dims[3] == in[1].dims[3];
+    case OpTag::kSdpa:
+    case OpTag::kFlashAttention:
+      return sdpa(in);
+    case OpTag::kRope:
+      return is_f32(in, 0) && in[0].rank() == 4 && f32_or_absent(in, 2);
+    default:
+      return false;
+  }
+}
+
+}  // namespace cyb::cpu
