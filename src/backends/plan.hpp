@@ -34,7 +34,7 @@ struct Operand {
   Kind kind = Kind::kNone;
   RowKind rows = RowKind::kFixed;
   DType dtype = DType::kF32;
-  Shape shape;
+  Shape shape{};
   std::uint64_t offset = 0;        // bytes, multiple of 256
   const Weight* weight = nullptr;  // owned by the model's weight table, outlives the plan
 };
