@@ -254,28 +254,13 @@ Result<void> check_embedding(const ConfigTable& config, const TensorFinder& find
 
 }  // namespace
 
-void normalise_config(ConfigTable& config) {
-  const ConfigValue* eps = config.at("architecture.rms_norm_eps");
-  if (eps != nullptr && eps->number().value_or(0) >= 1) {
-    config.table("architecture").set("rms_norm_eps", 1.0 / *eps->number());
-  }
-  const ConfigTable* sampling = config.find_table("sampling");
-  const auto scale = integer_at(config, "sampling.scale");
-  if (sampling == nullptr || !scale || *scale <= 0) return;
-  ConfigTable scaled;
-  for (const auto& [key, value] : sampling->items()) {
-    const auto number = value.number();
-    // Counts and seeds are numbers too, but a scaled count is the old files' convention as well.
-    if (key == "scale") continue;
-    if (!number) {
-      scaled.append(key, value);
-    } else if (key == "top_k" || key == "seed") {
-      scaled.append(key, static_cast<std::int64_t>(*number / static_cast<double>(*scale)));
-    } else {
-      scaled.append(key, *number / static_cast<double>(*scale));
-    }
-  }
-  config.set("sampling", std::move(scaled));
+std::optional<std::uint64_t> expected_tokens(const ConfigTable& config) {
+  const ConfigValue* type = config.at("tokenizer.type");
+  const ConfigValue* size = config.at("architecture.vocab_size");
+  if (type == nullptr || size == nullptr || size->integer() == nullptr) return std::nullopt;
+  const std::string* name = type->string();
+  if (name == nullptr || *name == "none" || *name == "particle") return std::nullopt;
+  return static_cast<std::uint64_t>(*size->integer());
 }
 
 Result<void> check_config(const ConfigTable& config) {

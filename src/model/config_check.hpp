@@ -2,7 +2,9 @@
 // (F31), and its agreement with the tensor index (F32, F33, F35).
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,12 +14,15 @@
 
 namespace cyb {
 
-/// Legacy conventions become today's: `rms_norm_eps >= 1` is its inverse, and an integer `scale` in
-/// [sampling] divides that table's numbers.
+/// Legacy conventions and synonyms become today's keys: `rms_norm_eps >= 1` is its inverse, an
+/// integer `scale` in [sampling] divides that table's numbers, `eos_id` is `eos_token_ids` ...
 void normalise_config(ConfigTable& config);
 
 /// F31 for known keys at the top level, in [architecture], [tokenizer] and [sampling].
 Result<void> check_config(const ConfigTable& config);
+
+/// Tokens that the vocab part must have; nullopt where the config says nothing of it.
+std::optional<std::uint64_t> expected_tokens(const ConfigTable& config);
 
 using TensorFinder = std::function<const TensorEntry*(std::string_view)>;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,18 +68,27 @@ class Model {
 
   const std::vector<TensorEntry>& tensors() const noexcept;  // ascending offset
   const TensorEntry* find_tensor(std::string_view name) const noexcept;
-  /// Bytes of a tensor inside the mapping.
+  /// Bytes of a tensor, 64-byte aligned: a view of the mapping, or of a copy made on first use
+  /// where the mapped address is not aligned. Empty only for an empty tensor or when that copy
+  /// finds no memory.
   std::span<const std::byte> tensor_bytes(const TensorEntry& entry) const noexcept;
+  /// Tensors whose mapped address is not a multiple of 64, so that they are copied when used.
+  std::size_t misaligned_tensors() const noexcept;
   std::uint64_t weights_bytes() const noexcept;
   std::uint64_t file_bytes() const noexcept;
 
   /// Identity of what the model computes. From [cyb.id] when stated (checked by verify), else
   /// computed (hashes the weights once).
   Result<Digest> model_id() const;
+  /// Computed from the bytes, whatever [cyb.id] states.
+  Result<Digest> computed_model_id() const;
   /// BLAKE3 of the whole file.
   Result<Digest> file_id() const;
-  /// Everything that can be checked: hashes, finite values (F42), graph validity. Cancellable
-  /// through `stop`.
+  /// Reads the weights once: stated hashes and ids (F40, F41), finite values (F42), ternary codes
+  /// (F30). Cancellable; `progress` gets the weight bytes done.
+  Result<void> verify_weights(std::stop_token stop = {},
+                              const std::function<void(std::uint64_t)>& progress = {}) const;
+  /// Everything that can be checked: verify_weights, vocab with merges, eval, graph validity.
   Result<void> verify(std::stop_token stop = {}) const;
 
  private:

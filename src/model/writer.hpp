@@ -1,9 +1,11 @@
-// ModelDraft and the `.model` writer: parts in canonical order, weights page-aligned, written atomically.
+// ModelDraft and the `.model` writer: parts in canonical order, weights page-aligned, written
+// atomically.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -29,11 +31,11 @@ struct DraftTensor {
 };
 
 struct ModelDraft {
-  std::string name;                // [A-Za-z0-9._-], 1..128
-  ConfigTable lineage;             // [cyb.lineage]
-  std::string card;                // Markdown
-  ConfigTable config;              // `parameters` is filled in by the writer
-  std::string program;             // trident source, may be empty
+  std::string name;     // [A-Za-z0-9._-], 1..128
+  ConfigTable lineage;  // [cyb.lineage]
+  std::string card;     // Markdown
+  ConfigTable config;   // `parameters` is filled in by the writer
+  std::string program;  // trident source, may be empty
   std::optional<std::string> graph_hex;
   std::vector<DraftTensor> tensors;  // in file order
   VocabData vocab;
@@ -41,6 +43,8 @@ struct ModelDraft {
   std::string eval;
   bool tensor_hashes = true;  // write `hash` per tensor
   bool state_id = true;       // write [cyb.id] model
+  bool state_weights_hash =
+      true;  // and [cyb.id] weights: text parts can be checked without the weights
 };
 
 struct WriteProgress {
@@ -58,7 +62,10 @@ struct WriteOptions {
   std::stop_token stop;                                // Cancelled; nothing is left behind
 };
 
-/// Writes `draft` to `path`. Non-finite weights are F42, body lines that start with "~~~" F06; on any error no file appears.
-Result<WrittenModel> write_model(const std::string& path, const ModelDraft& draft, const WriteOptions& options = {});
+/// Writes `draft` to `path`, refusing what a reader would refuse (F05, F09, F20, F22, F28, F29,
+/// F31..F35) before any weight is asked for. Non-finite weights are F42, body lines that start with
+/// "~~~" F06; on any error no file appears.
+Result<WrittenModel> write_model(const std::string& path, const ModelDraft& draft,
+                                 const WriteOptions& options = {});
 
 }  // namespace cyb
