@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -24,11 +25,24 @@ double power_of_two(std::int64_t n) noexcept {
   return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52);
 }
 
-/// e^r - 1 for |r| <= 1: r + r^2/2! + ... + r^20/20!, from the smallest term.
+/// 1/k! for k = N-1..0, the coefficients of e^r from the smallest.
+template <std::size_t N>
+constexpr std::array<double, N> inverse_factorials() {
+  std::array<double, N> out{};
+  double factorial = 1.0;
+  for (std::size_t k = 0; k < N; ++k) {
+    if (k > 1) factorial *= static_cast<double>(k);
+    out[N - 1 - k] = 1.0 / factorial;
+  }
+  return out;
+}
+
+/// e^r - 1 for |r| <= 1: r (1 + r/2! + ... + r^19/20!).
 double expm1_series(double r) noexcept {
+  static constexpr auto kCoefficients = inverse_factorials<21>();
   double sum = 0.0;
-  for (int k = 20; k >= 1; --k) sum = (sum + 1.0) * (r / k);
-  return sum;
+  for (std::size_t i = 0; i < 20; ++i) sum = sum * r + kCoefficients[i];
+  return sum * r;
 }
 
 }  // namespace
@@ -39,12 +53,9 @@ double exp_f64(double x) noexcept {
   if (x < -745.2) return 0.0;
   const double n = (x * kLog2E + 0x1.8p52) - 0x1.8p52;  // nearest integer
   const double r = (x - n * kLn2High) - n * kLn2Low;    // |r| <= ln 2 / 2
-  // Horner over 1/k!, k = 13..0.
-  static constexpr std::array kFactorials = {
-      6227020800.0, 479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0,
-      720.0,        120.0,       24.0,       6.0,       2.0,      1.0,     1.0};
+  static constexpr auto kCoefficients = inverse_factorials<14>();
   double sum = 0.0;
-  for (const double factorial : kFactorials) sum = sum * r + 1.0 / factorial;
+  for (const double c : kCoefficients) sum = sum * r + c;
   const auto exponent = static_cast<std::int64_t>(n);
   const std::int64_t half = exponent / 2;  // two steps: the result may be subnormal
   return sum * power_of_two(half) * power_of_two(exponent - half);
@@ -70,8 +81,11 @@ double log_f64(double x) noexcept {
   // log m = 2 artanh(s), s = (m - 1) / (m + 1), |s| <= 0.1716.
   const double s = (m - 1.0) / (m + 1.0);
   const double s2 = s * s;
+  static constexpr std::array kCoefficients = {1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17,
+                                               1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9,
+                                               1.0 / 7,  1.0 / 5,  1.0 / 3,  1.0};
   double sum = 0.0;
-  for (int k = 23; k >= 1; k -= 2) sum = sum * s2 + 1.0 / k;
+  for (const double c : kCoefficients) sum = sum * s2 + c;
   const auto e = static_cast<double>(exponent);
   return e * kLn2High + (2.0 * s * sum + e * kLn2Low);
 }

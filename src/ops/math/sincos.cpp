@@ -69,20 +69,36 @@ Reduced reduce(double x) noexcept {
   return {quadrant & 3u, (upper ? -turns : turns) * kHalfPi};
 }
 
-/// r - r^3/3! + ..., |r| <= pi/4.
-double sin_series(double r) noexcept {
-  const double r2 = r * r;
-  double sum = 0.0;
-  for (int k = 19; k >= 3; k -= 2) sum = (sum + 1.0) * (-r2 / (k * (k - 1)));
-  return r + r * sum;
+/// (-1)^i / (2i + first)! for i = N-1..0.
+template <std::size_t N>
+constexpr std::array<double, N> alternating(int first) {
+  std::array<double, N> out{};
+  double term = 1.0;
+  for (int k = 2; k <= first; ++k) term *= k;
+  for (std::size_t i = 0; i < N; ++i) {
+    out[N - 1 - i] = (i % 2 == 0 ? 1.0 : -1.0) / term;
+    const double k = first + 2.0 * static_cast<double>(i);
+    term *= (k + 1.0) * (k + 2.0);
+  }
+  return out;
 }
 
-/// 1 - r^2/2! + ..., |r| <= pi/4.
-double cos_series(double r) noexcept {
+/// r - r^3 (1/3! - r^2/5! + ... - r^16/19!), |r| <= pi/4.
+double sin_series(double r) noexcept {
+  static constexpr auto kCoefficients = alternating<9>(3);
   const double r2 = r * r;
   double sum = 0.0;
-  for (int k = 20; k >= 2; k -= 2) sum = (sum + 1.0) * (-r2 / (k * (k - 1)));
-  return 1.0 + sum;
+  for (const double c : kCoefficients) sum = sum * r2 + c;
+  return r - r * r2 * sum;
+}
+
+/// 1 - r^2 (1/2! - r^2/4! + ... - r^18/20!), |r| <= pi/4.
+double cos_series(double r) noexcept {
+  static constexpr auto kCoefficients = alternating<10>(2);
+  const double r2 = r * r;
+  double sum = 0.0;
+  for (const double c : kCoefficients) sum = sum * r2 + c;
+  return 1.0 - r2 * sum;
 }
 
 }  // namespace
