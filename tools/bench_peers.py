@@ -137,13 +137,23 @@ class LlamaPython:
         return {t: (statistics.median(s), min(s), max(s)) for t, s in rows.items()}, peak
 
     def first_token(self, model, threads):
-        return None  # the start of a Python interpreter is not llama.cpp's
+        """Load, prompt and first token inside the child: the start of a Python interpreter is not llama.cpp's."""
+        command = [sys.executable, os.path.abspath(__file__), "--worker", json.dumps([model, 0, 0, threads, 0])]
+        out, _, total, peak = spawn(command)
+        return out, as_json(out, command)["first_s"], total, peak
 
 
 def worker(spec):
-    """Child of LlamaPython: tokens per second of prefill and decode, `repeat` samples each, as JSON."""
+    """Child of LlamaPython: tokens per second of prefill and decode, `repeat` samples each, or (repeat 0) the seconds to a first token."""
     import llama_cpp
     model, prompt, generate, threads, repeat = json.loads(spec)
+    if not repeat:
+        start = time.perf_counter()
+        llm = llama_cpp.Llama(model, n_ctx=CONTEXT, n_threads=threads, n_threads_batch=threads, verbose=False)
+        llm.eval(llm.tokenize(PROMPT.encode(), add_bos=False))
+        llm.sample(temp=0.0)
+        print(json.dumps({"first_s": time.perf_counter() - start}))
+        return
     llm = llama_cpp.Llama(model, n_ctx=max(prompt, generate) + 8, n_batch=2048, n_ubatch=512, n_threads=threads, n_threads_batch=threads, verbose=False)
     vocab, rows = llm.n_vocab(), {f"pp{prompt}": [], f"tg{generate}": []}
     for sample in range(repeat + 1):  # the first one warms up
@@ -263,7 +273,7 @@ def main():
     parser.add_argument("-t", "--threads", default="1,2", help="thread counts (default 1,2)")
     parser.add_argument("-r", "--repeat", type=int, default=3, help="samples a run (default 3)")
     parser.add_argument("--starts", type=int, default=5, help="starts a round for the time to the first token (default 5, 0: none)")
-    parser.add_argument("--cyb", help="the cyb-llm program (default: $CYB_LLM, a build folder, PATH)")
+    parser.add_argument("--program", "--cyb", dest="program", help="the cyb-llm program (default: $CYB_LLM, a build folder, PATH)")
     parser.add_argument("--cyb-option", action="append", default=[], metavar="OPT", help="passed to cyb-llm, e.g. --cyb-option=--exact")
     parser.add_argument("--llama-bench", help="llama.cpp's llama-bench")
     parser.add_argument("--llama-completion", help="llama.cpp's llama-completion, for the start")
@@ -280,7 +290,7 @@ def main():
     models = {n if n in MODEL_FILES else os.path.basename(n): find_model(n) for n in names}
     engines = [find_peer(args)]
     if not args.peer_only:
-        engines.insert(0, Ours(find_program(args.cyb), args.cyb_option))
+        engines.insert(0, Ours(find_program(args.program), args.cyb_option))
     rows = summary(measure(engines, models, args))
     report = {"machine": machine(), "engines": [e.version() for e in engines], "rounds": args.rounds, "repeat": args.repeat, "results": rows}
     low = below_floor(rows)

@@ -37,13 +37,13 @@ def main():
     parser.add_argument("models", nargs="*", metavar="MODEL", help="which models (default: all)")
     parser.add_argument("--backend", default="reference,cpu", help="backends, with commas between (default: reference,cpu)")
     parser.add_argument("--path", default="curated,graph", help="paths, with commas between (default: curated,graph)")
-    parser.add_argument("--cyb", help="the cyb-llm program (default: $CYB_LLM, a build folder, PATH)")
+    parser.add_argument("--program", "--cyb", dest="program", help="the cyb-llm program (default: $CYB_LLM, a build folder, PATH)")
     parser.add_argument("--keep", metavar="DIR", help="keep checkpoints and .model files there")
     args = parser.parse_args()
     for name in args.models:
         if name not in known:
             parser.error(f"unknown model '{name}'; known: {' '.join(known)}")
-    program, failures, done = find_program(args.cyb), 0, 0
+    program, failures, done = find_program(args.program), 0, 0
     rebuild_tiny.self_check()
     with tempfile.TemporaryDirectory(prefix="cyb-tiny-") as scratch:
         folder = os.path.abspath(args.keep) if args.keep else scratch

@@ -73,7 +73,7 @@ def compare(name, args):
     if args.oracles_only:
         print(json.dumps(row))
         return True
-    program = find_program(args.cyb)
+    program = find_program(args.program)
     told = run_json(program, "tokenize", path, "--file", args.text, "--json")["ids"][: args.max_tokens]
     if told != ids:
         at = next((i for i, (a, b) in enumerate(zip(told, ids)) if a != b), min(len(told), len(ids)))
@@ -123,7 +123,7 @@ def goldens(name, args):
         entries = json.load(f)["prompts"]
     strict = args.exact or args.backend == "reference" or args.check_oracle
     model = oracle.build(path) if args.check_oracle else None
-    program = None if args.check_oracle else find_program(args.cyb)
+    program = None if args.check_oracle else find_program(args.program)
     good = True
     for entry in entries:
         problems = []
@@ -162,7 +162,7 @@ def main():
     parser.add_argument("--exact", action="store_true", help="run cyb-llm with --exact")
     parser.add_argument("--backend", choices=("auto", "reference", "cpu"), help="passed to cyb-llm")
     parser.add_argument("--path", choices=("auto", "curated", "graph"), help="passed to cyb-llm")
-    parser.add_argument("--cyb", help="the cyb-llm program (default: $CYB_LLM, a build folder, PATH)")
+    parser.add_argument("--program", "--cyb", dest="program", help="the cyb-llm program (default: $CYB_LLM, a build folder, PATH)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads for llama.cpp")
     parser.add_argument("--tmp", help="folder for the logits file; it holds 4*T*V bytes, 2.6 GB for Gemma")
     parser.add_argument("--json", action="store_true", help="one JSON object a model")

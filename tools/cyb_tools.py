@@ -33,11 +33,11 @@ def cache_dir(name):
 
 
 def find_program(given=None):
-    """The cyb-llm to test: --cyb, $CYB_LLM, one in a build folder of this tree (release first), or the one on PATH."""
+    """The cyb-llm to test: --program, $CYB_LLM, one in a build folder of this tree (release first), or the one on PATH."""
     for path in (given, os.environ.get("CYB_LLM")):
         if path:
             if not os.access(path, os.X_OK):
-                raise ToolError(f"{path} is not a program. Build first (make) or give the right path with --cyb.")
+                raise ToolError(f"{path} is not a program. Build first (make) or give the right path with --program.")
             return os.path.abspath(path)
     built = [p for p in glob.glob(os.path.join(ROOT, "build*", "**", "cyb-llm"), recursive=True)
              if os.path.isfile(p) and os.access(p, os.X_OK)]
@@ -45,7 +45,7 @@ def find_program(given=None):
         return os.path.abspath(max(built, key=lambda p: ("release" in p, os.path.getmtime(p))))
     found = shutil.which("cyb-llm")
     if not found:
-        raise ToolError("cyb-llm is not built. Build it (make) or name it with --cyb or $CYB_LLM.")
+        raise ToolError("cyb-llm is not built. Build it (make) or name it with --program or $CYB_LLM.")
     return found
 
 
