@@ -101,27 +101,29 @@ void Gemm::prepare_tile(const Run& run, std::size_t first, std::size_t n, std::u
   if (q8_) run.k->quantize(x, stride, k_, n, records + first * n_blocks_ * kRecordBytes);
 }
 
-/// out[n][16] = products of tokens [first, first + n) with one panel.
-void Gemm::product(const Run& run, const CpuWeight& weight, std::size_t panel, const Acts& acts,
-                   std::size_t first, std::size_t n, const Scratch& s, float* out) const noexcept {
+/// out[n][16] = products of the tokens with one panel.
+void Gemm::product(const Run& run, const CpuWeight& weight, std::size_t panel, const Tokens& tokens,
+                   const Scratch& s, float* out) const noexcept {
   const auto format = static_cast<std::size_t>(weight.format());
+  const Acts& acts = tokens.acts;
   if (is_block_format(weight.format()) && !exact_) {
-    run.k->dot_q8[format](
-        {weight.panel(panel), n_blocks_, acts.records + first * n_blocks_ * kRecordBytes, n, out});
+    run.k->dot_q8[format]({weight.panel(panel), n_blocks_,
+                           acts.records + tokens.first * n_blocks_ * kRecordBytes, tokens.n, out});
     return;
   }
-  std::memset(s.acc, 0, n * 64 * sizeof(float));
+  std::memset(s.acc, 0, tokens.n * 64 * sizeof(float));
   const std::size_t k = round_up(k_, 4);
   for (std::size_t at = 0; at < k; at += kSliceValues) {
     const std::size_t n_k = std::min(kSliceValues, k - at);
     run.k->dequant[format](weight.panel(panel), at, n_k, s.slice);
-    run.k->dot_f32({s.slice, n_k / 4, acts.rows + first * acts.stride + at, acts.stride, n, s.acc});
+    run.k->dot_f32({s.slice, n_k / 4, acts.rows + tokens.first * acts.stride + at, acts.stride,
+                    tokens.n, s.acc});
   }
-  run.k->finish_f32(s.acc, n, out);
+  run.k->finish_f32(s.acc, tokens.n, out);
 }
 
-void Gemm::epilogue(const Run& run, const GemmPart& part, std::size_t panel, std::size_t first,
-                    std::size_t n, const float* tile) const noexcept {
+void Gemm::epilogue(const Run& run, const GemmPart& part, std::size_t panel, const Tokens& tokens,
+                    const float* tile) const noexcept {
   const std::size_t n_out = part.weight->n_out();
   const std::size_t column = panel * kPanelRows;
   const std::size_t width = std::min(kPanelRows, n_out - column);
@@ -130,8 +132,8 @@ void Gemm::epilogue(const Run& run, const GemmPart& part, std::size_t panel, std
   const float* residual =
       part.residual.kind == Operand::Kind::kNone ? nullptr : run.f32(part.residual) + column;
   float* out = run.out(part.out) + column;
-  for (std::size_t t = 0; t < n; ++t, tile += kPanelRows) {
-    const std::size_t at = (first + t) * n_out;
+  for (std::size_t t = 0; t < tokens.n; ++t, tile += kPanelRows) {
+    const std::size_t at = (tokens.first + t) * n_out;
     float values[kPanelRows];
     std::memcpy(values, tile, sizeof values);
     if (bias != nullptr) {
@@ -148,19 +150,19 @@ void Gemm::epilogue(const Run& run, const GemmPart& part, std::size_t panel, std
   }
 }
 
-void Gemm::unit(const Run& run, std::size_t index, const Acts& acts, std::size_t first,
-                std::size_t n, const Scratch& s) const noexcept {
+void Gemm::unit(const Run& run, std::size_t index, const Tokens& tokens,
+                const Scratch& s) const noexcept {
   std::size_t p = 0;
   while (index >= first_unit_[p + 1]) ++p;
   const GemmPart& part = spec_.parts[p];
   const std::size_t panel = index - first_unit_[p];
-  product(run, *part.weight, panel, acts, first, n, s, s.tile_a);
+  product(run, *part.weight, panel, tokens, s, s.tile_a);
   if (part.gate != nullptr) {
-    product(run, *part.gate, panel, acts, first, n, s, s.tile_b);
-    run.k->gate[static_cast<std::size_t>(spec_.activation)](s.tile_b, s.tile_a, n * kPanelRows,
-                                                            s.tile_a);
+    product(run, *part.gate, panel, tokens, s, s.tile_b);
+    const std::size_t values = tokens.n * kPanelRows;
+    run.k->gate[static_cast<std::size_t>(spec_.activation)](s.tile_b, s.tile_a, values, s.tile_a);
   }
-  epilogue(run, part, panel, first, n, s.tile_a);
+  epilogue(run, part, panel, tokens, s.tile_a);
 }
 
 void Gemm::run(const Run& run, unsigned thread) const noexcept {
@@ -172,7 +174,7 @@ void Gemm::run(const Run& run, unsigned thread) const noexcept {
     prepare_tile(run, 0, rows, s.records, s.rows, s.temp);
     const Acts acts{s.records, s.rows, k_padded_};
     for (std::size_t u = bounds_[thread]; u < bounds_[thread + 1]; ++u)
-      unit(run, u, acts, 0, rows, s);
+      unit(run, u, {acts, 0, rows}, s);
     return;
   }
   const std::size_t record_bytes =
@@ -189,7 +191,7 @@ void Gemm::run(const Run& run, unsigned thread) const noexcept {
   const Acts acts{records, f32_rows, k_padded_};
   const std::size_t chunks = (rows + chunk_ - 1) / chunk_;
   const auto item = [&](std::size_t chunk, std::size_t u) {
-    unit(run, u, acts, chunk * chunk_, std::min(chunk_, rows - chunk * chunk_), s);
+    unit(run, u, {acts, chunk * chunk_, std::min(chunk_, rows - chunk * chunk_)}, s);
   };
   if (rows < kManyTokens) {
     for (std::size_t c = 0; c < chunks; ++c) {

@@ -36,17 +36,22 @@ class Gemm {
     const float* rows;      // f32 rows
     std::size_t stride;
   };
+  /// Tokens [first, first + n) of the run.
+  struct Tokens {
+    const Acts& acts;
+    std::size_t first, n;
+  };
   struct Scratch;
 
   Scratch scratch(std::byte* base) const noexcept;
   void prepare_tile(const Run& run, std::size_t first, std::size_t n, std::uint8_t* records,
                     float* rows, float* temp) const noexcept;
-  void product(const Run& run, const CpuWeight& weight, std::size_t panel, const Acts& acts,
-               std::size_t first, std::size_t n, const Scratch& s, float* out) const noexcept;
-  void unit(const Run& run, std::size_t index, const Acts& acts, std::size_t first, std::size_t n,
+  void product(const Run& run, const CpuWeight& weight, std::size_t panel, const Tokens& tokens,
+               const Scratch& s, float* out) const noexcept;
+  void unit(const Run& run, std::size_t index, const Tokens& tokens,
             const Scratch& s) const noexcept;
-  void epilogue(const Run& run, const GemmPart& part, std::size_t panel, std::size_t first,
-                std::size_t n, const float* tile) const noexcept;
+  void epilogue(const Run& run, const GemmPart& part, std::size_t panel, const Tokens& tokens,
+                const float* tile) const noexcept;
 
   GemmSpec spec_;
   bool q8_ = false, f32_ = false;  // which forms of activations the weights want

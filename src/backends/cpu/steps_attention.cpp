@@ -197,9 +197,7 @@ class AttentionStep final : public CpuStep {
     }
   }
 
-  struct Target {
-    float *max, *sum, *o;
-  };
+  using Target = AttendPart;  // of all queries of an item
   /// One chunk; nothing is written where no query of the item may see it.
   bool attend(const Run& run, const Item& item, std::size_t chunk, const ItemScratch& s,
               const Target& to) const noexcept {
@@ -246,8 +244,8 @@ class AttentionStep final : public CpuStep {
   void add_part(const Run& run, const Item& item, const Target& part,
                 const ItemScratch& s) const noexcept {
     for (std::size_t i = 0; i < item.n * heads_.group; ++i) {
-      run.k->merge(s.max + i, s.sum + i, s.o + i * heads_.padded, part.max + i, part.sum + i,
-                   part.o + i * heads_.padded, heads_.padded);
+      run.k->merge({s.max + i, s.sum + i, s.o + i * heads_.padded},
+                   {part.max + i, part.sum + i, part.o + i * heads_.padded}, heads_.padded);
     }
   }
 

@@ -210,8 +210,8 @@ class SdpaStep final : public CpuStep {
                      .o = part_o,
                      .scratch = attend});
       for (std::size_t i = 0; i < n; ++i) {
-        run.k->merge(max + i, sum + i, o + i * padded_, part_max + i, part_sum + i,
-                     part_o + i * padded_, padded_);
+        run.k->merge({max + i, sum + i, o + i * padded_},
+                     {part_max + i, part_sum + i, part_o + i * padded_}, padded_);
       }
     }
     for (std::size_t i = 0; i < n; ++i) {

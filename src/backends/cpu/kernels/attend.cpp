@@ -185,16 +185,16 @@ CYB_FN float exp_difference(float a, float b) {
   return lanes[0];
 }
 
-HWY_NOINLINE void merge(float* max, float* sum, float* o, const float* part_max,
-                        const float* part_sum, const float* part_o, std::size_t n) noexcept {
-  if (*part_max == kMinusInfinity) return;
-  const float top = *max < *part_max ? *part_max : *max;
-  const float keep = *max == kMinusInfinity ? 0.0f : exp_difference(*max, top);
-  const float take = exp_difference(*part_max, top);
-  *max = top;
-  *sum = *sum * keep + *part_sum * take;
+HWY_NOINLINE void merge(const AttendPart& into, const AttendPart& part, std::size_t n) noexcept {
+  if (*part.max == kMinusInfinity) return;
+  const float top = *into.max < *part.max ? *part.max : *into.max;
+  const float keep = *into.max == kMinusInfinity ? 0.0f : exp_difference(*into.max, top);
+  const float take = exp_difference(*part.max, top);
+  *into.max = top;
+  *into.sum = *into.sum * keep + *part.sum * take;
   for (std::size_t i = 0; i < n; i += kL) {
-    vstore(vfma(vload(part_o + i), vset(take), vmul(vload(o + i), vset(keep))), o + i);
+    const F kept = vmul(vload(into.o + i), vset(keep));
+    vstore(vfma(vload(part.o + i), vset(take), kept), into.o + i);
   }
 }
 

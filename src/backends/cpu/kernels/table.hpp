@@ -95,6 +95,11 @@ constexpr std::size_t attend_scratch_floats(std::size_t head_dim_padded, std::si
   return head_dim_padded * kPageTokens + n_q * kChunkKeys;
 }
 
+/// Softmax state of one query: largest score, sum of e^(score - max), weighted values.
+struct AttendPart {
+  float *max, *sum, *o;
+};
+
 using DequantFn = void (*)(const std::uint8_t* panel, std::size_t k0, std::size_t n_k,
                            float* dst) noexcept;
 
@@ -129,9 +134,8 @@ struct KernelTable {
   void (*rope_pairs)(float* x, const float* cos, const float* sin, std::size_t n) noexcept;
 
   void (*attend)(const AttendJob&) noexcept;
-  /// (max, sum, o) += (max2, sum2, o2), n = Dp values of o; a part with max2 = -inf is skipped.
-  void (*merge)(float* max, float* sum, float* o, const float* part_max, const float* part_sum,
-                const float* part_o, std::size_t n) noexcept;
+  /// `into` joined with `part`: one query, n = Dp values of o; a part whose max is -inf is skipped.
+  void (*merge)(const AttendPart& into, const AttendPart& part, std::size_t n) noexcept;
   /// f32 -> f16, round to nearest even; dst may be strided (in elements).
   void (*to_f16)(const float* x, std::size_t n, std::uint16_t* dst) noexcept;
   void (*from_f16)(const std::uint16_t* x, std::size_t n, float* dst) noexcept;
