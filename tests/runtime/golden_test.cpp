@@ -7,7 +7,9 @@
 #include "runtime/generation.hpp"
 #include "runtime/logits.hpp"
 #include "support/engine_support.hpp"
+#include "support/far_backend.hpp"
 #include "support/regime.hpp"
+#include "support/tolerance.hpp"
 
 namespace cyb::test {
 namespace {
@@ -50,7 +52,7 @@ TEST_P(Golden, LogitsAreTransformers) {
         logits_of(*e, std::span(golden.ids).subspan(row * golden.n_tokens, golden.n_tokens));
     got.insert(got.end(), one.begin(), one.end());
   }
-  EXPECT_LT(float_error(got, golden.logits), 1e-5);
+  EXPECT_LT(error_of(got, golden.logits), 1e-5);
 }
 
 TEST_P(Golden, GreedyIsTransformers) {
@@ -202,8 +204,27 @@ TEST(Paths, CuratedIsGraph) {
       const auto curated = logits_of(*tiny_engine(name, options), some_ids(40));
       options.path = "graph";
       const auto graph = logits_of(*tiny_engine(name, options), some_ids(40));
-      EXPECT_LT(float_error(curated, graph), 1e-5) << name << " " << backend;
+      EXPECT_LT(error_of(curated, graph), kCuratedGraphF32) << name << " " << backend;
     }
+  }
+}
+
+// Memory that the host may not touch between submit and sync: nothing above the backends may assume
+// otherwise.
+TEST(Far, RunsEndToEndAndGivesTheReferencesBits) {
+  for (const char* path : {"curated", "graph"}) {
+    EngineOptions options;
+    options.path = path;
+    options.backend = "reference";
+    const auto near = tiny_engine("gemma3", options);
+    const auto far = value(Engine::load(tiny_model("gemma3"), value(make_far_backend()), options));
+    const auto ids = some_ids(40);
+    EXPECT_EQ(logits_of(*far, ids), logits_of(*near, ids)) << path;
+    Session a(near), b(far);
+    const GenerateOptions sampled{
+        .max_tokens = 20, .sampling = {.temperature = 0.9}, .seed = 3, .ignore_stop_ids = true};
+    EXPECT_EQ(value(generate(a, ids, sampled)).tokens, value(generate(b, ids, sampled)).tokens)
+        << path;
   }
 }
 

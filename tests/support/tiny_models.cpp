@@ -1,18 +1,17 @@
-// The mapping from config.json is written out here, apart from the importer's, so that an engine
-// can be tested without it.
+// Tiny checkpoints go through the importer; the text model is put together here.
 #include "support/tiny_models.hpp"
 
-#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/utf8.hpp"
+#include "import/import.hpp"
 #include "support/process.hpp"
+#include "support/tiny_checkpoint.hpp"
 
 namespace cyb::test {
 namespace {
@@ -35,109 +34,23 @@ T need(Result<T> result) {
   return *std::move(result);
 }
 
-/// CRC-32 as zlib has it.
-std::uint32_t crc32(const std::string& text) {
-  std::uint32_t crc = 0xFFFFFFFFu;
-  for (const char c : text) {
-    crc ^= static_cast<std::uint8_t>(c);
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (0xEDB88320u & (0u - (crc & 1u)));
-  }
-  return ~crc;
-}
-
-/// n values in [-1, 1): splitmix64 of the name and the index.
-std::vector<float> uniform(const std::string& name, std::size_t n) {
-  std::vector<float> out(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    std::uint64_t z = (std::uint64_t{crc32(name)} << 32) + (i + 1) * 0x9E3779B97F4A7C15ull;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    z ^= z >> 31;
-    out[i] = static_cast<float>(z >> 40) * 0x1p-23f - 1.0f;
-  }
-  return out;
-}
-
 DraftTensor draft_tensor(const std::string& name, const std::vector<std::int64_t>& shape) {
   return {name, DType::kF32, Shape(std::span<const std::int64_t>(shape)),
-          [values = named_weights(name, shape)](const ByteSink& sink) {
+          [values = recipe_weights(name, shape)](const ByteSink& sink) {
             return sink(std::as_bytes(std::span(values)));
           }};
 }
 
-template <class T>
-void copy_key(const json& from, ConfigTable& to, const char* key, const char* name = nullptr) {
-  if (const auto it = from.find(key); it != from.end() && !it->is_null()) {
-    to.set(name == nullptr ? key : name, ConfigValue(it->get<T>()));
-  }
-}
-
-void set_rope(const json& config, ConfigTable& arch) {
-  const json& rope = config.at("rope_parameters");
-  if (rope.contains("full_attention")) {
-    arch.set("rope_theta_full", rope["full_attention"]["rope_theta"].get<double>());
-    arch.set("rope_theta_sliding", rope["sliding_attention"]["rope_theta"].get<double>());
-    return;
-  }
-  arch.set("rope_theta", rope["rope_theta"].get<double>());
-  const std::string type = rope["rope_type"].get<std::string>();
-  if (type == "default") return;
-  ConfigTable scaling;
-  scaling.set("type", type);
-  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"}) {
-    copy_key<double>(rope, scaling, key);
-  }
-  copy_key<std::int64_t>(rope, scaling, "original_max_position_embeddings");
-  arch.set("rope_scaling", std::move(scaling));
-}
-
-void set_windows(const json& config, ConfigTable& arch) {
-  if (config.contains("use_sliding_window") && !config["use_sliding_window"].get<bool>()) return;
-  copy_key<std::int64_t>(config, arch, "sliding_window");
-  if (!config.contains("layer_types")) return;
-  ConfigArray kinds;
-  for (const json& kind : config["layer_types"]) {
-    kinds.emplace_back(kind == "full_attention" ? "full" : "sliding");
-  }
-  arch.set("layer_types", std::move(kinds));
-}
-
-ConfigTable tiny_config(const json& config) {
-  ConfigTable out;
-  out.set("model_type", config["model_type"].get<std::string>());
-  ConfigTable& arch = out.table("architecture");
-  for (const char* key :
-       {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
-        "num_hidden_layers", "intermediate_size", "vocab_size", "max_position_embeddings"}) {
-    copy_key<std::int64_t>(config, arch, key);
-  }
-  set_rope(config, arch);
-  copy_key<double>(config, arch, "rms_norm_eps");
-  copy_key<bool>(config, arch, "tie_word_embeddings");
-  copy_key<std::string>(config, arch, "hidden_act", "hidden_activation");
-  copy_key<std::string>(config, arch, "hidden_activation");
-  if (config["model_type"] == "gemma3_text") {
-    arch.set("norm_unit_offset", true);
-    arch.set("embedding_scale", std::sqrt(config["hidden_size"].get<double>()));
-    arch.set("attention_scale", 1.0 / std::sqrt(config["query_pre_attn_scalar"].get<double>()));
-  }
-  set_windows(config, arch);
-  ConfigTable& tokenizer = out.table("tokenizer");
-  tokenizer.set("type", "none");
-  tokenizer.set("eos_token_ids", ConfigArray{config["eos_token_id"].get<std::int64_t>()});
-  return out;
-}
-
-std::shared_ptr<const Model> build_tiny(const std::string& name) {
-  ModelDraft draft;
-  draft.name = "tiny-" + name;
-  draft.config = tiny_config(json::parse(read_all(golden_path(name, "config.json"))));
-  const json tensors = json::parse(read_all(golden_path(name, "tensors.json")));
-  for (const auto& [tensor, spec] : tensors.at("model.safetensors").items()) {
-    draft.tensors.push_back(
-        draft_tensor(tensor, std::vector<std::int64_t>(spec.begin() + 1, spec.end())));
-  }
-  return write_and_open(draft);
+std::shared_ptr<const Model> import_tiny(const std::string& name) {
+  const TemporaryFolder folder;
+  write_tiny_checkpoint(name, folder.path());
+  static const TemporaryFolder models;
+  const std::string path = models.file(name + ".model");
+  ImportReport report;
+  ImportOptions options;
+  options.name = "tiny-" + name;
+  need(import_model(folder.path(), path, options, report));
+  return need(Model::open(path));
 }
 
 /// The character that stands for a byte in byte-level vocabularies.
@@ -165,25 +78,6 @@ const std::vector<std::string>& tiny_names() {
   return names;
 }
 
-std::vector<float> named_weights(const std::string& name, const std::vector<std::int64_t>& shape) {
-  std::int64_t n = 1, largest = 1;
-  for (const std::int64_t dim : shape) {
-    n *= dim;
-    largest = std::max(largest, dim);
-  }
-  std::vector<float> out = uniform(name, static_cast<std::size_t>(n));
-  if (shape.size() <= 1 || largest == n) {
-    const bool gain = name.find("norm") != std::string::npos && name.ends_with("weight");
-    for (float& u : out) u = gain ? 1.0f + 0.25f * u : 0.2f * u;
-    return out;
-  }
-  const bool embed = name.find("embed") != std::string::npos;
-  const std::int64_t fan = embed ? shape.back() : n / shape.front();
-  const auto scale = static_cast<float>(1.7320508 / std::sqrt(static_cast<double>(fan)));
-  for (float& u : out) u *= scale;
-  return out;
-}
-
 std::shared_ptr<const Model> write_and_open(const ModelDraft& draft) {
   static const TemporaryFolder folder;
   static int n_files = 0;
@@ -195,7 +89,7 @@ std::shared_ptr<const Model> write_and_open(const ModelDraft& draft) {
 std::shared_ptr<const Model> tiny_model(const std::string& name) {
   static std::map<std::string, std::shared_ptr<const Model>> made;
   std::shared_ptr<const Model>& model = made[name];
-  if (model == nullptr) model = build_tiny(name);
+  if (model == nullptr) model = import_tiny(name);
   return model;
 }
 
@@ -275,18 +169,6 @@ std::shared_ptr<const Model> text_model(const TextModelOptions& options) {
                    draft_tensor(layer + "mlp.down_proj.weight", {32, 64}),
                    draft_tensor("model.norm.weight", {32})};
   return write_and_open(draft);
-}
-
-double float_error(std::span<const float> a, std::span<const float> b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
-  double largest = 1, difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!std::isfinite(a[i]) || !std::isfinite(b[i]))
-      return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
-    difference = std::max(difference, std::abs(static_cast<double>(a[i]) - b[i]));
-  }
-  return difference / largest;
 }
 
 }  // namespace cyb::test

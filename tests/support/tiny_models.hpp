@@ -26,9 +26,6 @@ struct TinyGolden {
 };
 TinyGolden tiny_golden(const std::string& name);
 
-/// A float tensor of a tiny model, by its name.
-std::vector<float> named_weights(const std::string& name, const std::vector<std::int64_t>& shape);
-
 struct TextToken {
   std::string text;  // bytes that it stands for (mapped to the byte-level alphabet here)
   TokenType type = TokenType::kNormal;
@@ -49,9 +46,5 @@ std::shared_ptr<const Model> text_model(const TextModelOptions& options);
 
 /// Writes a draft to the temporary folder and opens it.
 std::shared_ptr<const Model> write_and_open(const ModelDraft& draft);
-
-/// max_i |a_i - b_i| / max(1, max_i |b_i|) of spec ir.md section 4; infinity where a value is not
-/// finite or the sizes differ.
-double float_error(std::span<const float> a, std::span<const float> b);
 
 }  // namespace cyb::test
