@@ -1,0 +1,161 @@
+/* cyb.h: the stable C ABI of libcyb. Opaque handles, errors as objects, no global state.
+ *
+ * Rules. A function that can fail returns cyb_error*: NULL is success, anything else must be freed
+ * with cyb_error_free. Strings are UTF-8, zero-terminated; a returned `const char*` lives as long
+ * as the object it came from, a returned `char*` or array must be freed with cyb_free. Every
+ * *_options struct begins with struct_size: set it with the *_init function and change what you
+ * need; fields are only ever added at the end. A model may be shared by threads; a session serves
+ * one call at a time (a second one gets the error "Busy"). Handles may be freed in any order. */
+#ifndef CYB_CYB_H_
+#define CYB_CYB_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define CYB_API __attribute__((visibility("default")))
+#else
+#define CYB_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised when a function or a field is added; never for a change that breaks callers. */
+#define CYB_ABI_VERSION 1
+
+typedef struct cyb_error cyb_error;
+typedef struct cyb_model cyb_model;
+typedef struct cyb_session cyb_session;
+typedef struct cyb_answer cyb_answer;
+
+CYB_API const char* cyb_version(void);
+CYB_API uint32_t cyb_abi_version(void);
+CYB_API void cyb_free(void* memory);
+
+/* ---- errors ---- */
+
+/* "F11", "D1", "InvalidInput", ...: the table is docs/errors.md. */
+CYB_API const char* cyb_error_code(const cyb_error* error);
+/* One line for people. */
+CYB_API const char* cyb_error_text(const cyb_error* error);
+/* {"code", "kind", "message", "context", "detail"}. */
+CYB_API const char* cyb_error_json(const cyb_error* error);
+/* The exit code of the command line for this error, 1..5. */
+CYB_API int cyb_error_exit_code(const cyb_error* error);
+CYB_API void cyb_error_free(cyb_error* error);
+
+/* ---- models ---- */
+
+/* Progress of an import or a load; return non-zero to cancel. `what` is valid during the call. */
+typedef int (*cyb_progress_fn)(void* user, uint64_t done, uint64_t total, const char* what);
+
+typedef struct cyb_model_options {
+  size_t struct_size;
+  const char* path;         /* "auto", "curated", "graph", "nox" */
+  const char* backend;      /* "auto", "reference", "cpu", ... */
+  uint32_t n_threads;       /* 0: one per physical core */
+  uint32_t ctx_tokens;      /* 0: what the model was trained for, at most 32768 */
+  uint32_t max_sessions;    /* full contexts that the KV memory is for; 0: 1 */
+  int exact;                /* f32 activations and KV */
+  int no_fallback;          /* fail where the backend has no kernel */
+  int verify;               /* check all hashes first */
+  cyb_progress_fn progress; /* may be NULL */
+  void* user;
+} cyb_model_options;
+
+CYB_API void cyb_model_options_init(cyb_model_options* options);
+
+/* `what`: a .model, GGUF file or Hugging Face folder (imported into the store once), or a name or
+ * id in the store. `options` may be NULL. */
+CYB_API cyb_error* cyb_model_open(const char* what, const cyb_model_options* options,
+                                  cyb_model** model);
+CYB_API void cyb_model_free(cyb_model* model);
+CYB_API const char* cyb_model_name(const cyb_model* model);
+CYB_API const char* cyb_model_id(const cyb_model* model); /* "blake3:..." */
+CYB_API const char* cyb_model_path(
+    const cyb_model* model); /* the path that runs: "curated", "graph" */
+CYB_API const char* cyb_model_backend(const cyb_model* model);
+CYB_API uint32_t cyb_model_vocab_size(const cyb_model* model);
+CYB_API uint32_t cyb_model_ctx_tokens(const cyb_model* model);
+
+/* Imports `source` to `out_path` (NULL: into the store; `name` NULL: the source's own).
+ * `report_json` may be NULL. */
+CYB_API cyb_error* cyb_import(const char* source, const char* out_path, const char* name,
+                              cyb_progress_fn progress, void* user, char** report_json);
+
+/* ---- text and tokens ---- */
+
+enum { CYB_PARSE_SPECIAL = 1, CYB_NO_BOS = 2 };
+
+/* `n_bytes` bytes of text to ids. */
+CYB_API cyb_error* cyb_tokenize(const cyb_model* model, const char* text, size_t n_bytes,
+                                uint32_t flags, int32_t** ids, size_t* n_ids);
+CYB_API cyb_error* cyb_detokenize(const cyb_model* model, const int32_t* ids, size_t n_ids,
+                                  char** text);
+/* Logits f32 [n_ids, vocab_size] into `out`, which holds `n_out` floats. */
+CYB_API cyb_error* cyb_logits(cyb_model* model, const int32_t* ids, size_t n_ids, float* out,
+                              size_t n_out);
+
+/* ---- answers ---- */
+
+typedef struct cyb_message {
+  const char* role; /* "system", "user", "assistant" */
+  const char* content;
+} cyb_message;
+
+/* A piece of the answer: whole UTF-8, `n_bytes` long. Return non-zero to end the answer. */
+typedef int (*cyb_text_fn)(void* user, const char* text, size_t n_bytes);
+
+typedef struct cyb_answer_options {
+  size_t struct_size;
+  uint32_t max_tokens; /* 0: to a stop or a full context */
+  double temperature;  /* NaN: the model's own (likewise the next three); 0: greedy */
+  double top_p;
+  double min_p;
+  double repetition_penalty;
+  int64_t top_k;    /* -1: the model's own; 0: off */
+  uint64_t seed;    /* 0: a new one each time */
+  int32_t logprobs; /* -1: none; k: log-probabilities in the JSON, of the k best tokens too */
+  const char* const* stops; /* n_stops texts */
+  size_t n_stops;
+  cyb_text_fn on_text; /* may be NULL */
+  void* user;
+} cyb_answer_options;
+
+CYB_API void cyb_answer_options_init(cyb_answer_options* options);
+
+CYB_API cyb_error* cyb_session_new(cyb_model* model, cyb_session** session);
+CYB_API void cyb_session_free(cyb_session* session);
+/* Forgets what the session holds. */
+CYB_API cyb_error* cyb_session_reset(cyb_session* session);
+/* Ends the answer that another thread is waiting for, which then returns with finish reason
+ * "cancelled". */
+CYB_API void cyb_session_cancel(cyb_session* session);
+
+/* Answers a conversation by the model's own chat template. What the session holds already is not
+ * computed again. */
+CYB_API cyb_error* cyb_chat(cyb_session* session, const cyb_message* messages, size_t n_messages,
+                            const cyb_answer_options* options, cyb_answer** answer);
+/* Continues a text; control tokens in it are read as such. */
+CYB_API cyb_error* cyb_complete(cyb_session* session, const char* text,
+                                const cyb_answer_options* options, cyb_answer** answer);
+/* Continues token ids, for models without a tokenizer. */
+CYB_API cyb_error* cyb_complete_ids(cyb_session* session, const int32_t* ids, size_t n_ids,
+                                    const cyb_answer_options* options, cyb_answer** answer);
+
+CYB_API const char* cyb_answer_text(const cyb_answer* answer);
+CYB_API const int32_t* cyb_answer_tokens(const cyb_answer* answer, size_t* n_tokens);
+CYB_API const char* cyb_answer_finish_reason(
+    const cyb_answer* answer); /* "stop", "length", "cancelled" */
+CYB_API uint64_t cyb_answer_seed(const cyb_answer* answer);
+/* The JSON object of `cyb-llm run --json`. */
+CYB_API const char* cyb_answer_json(const cyb_answer* answer);
+CYB_API void cyb_answer_free(cyb_answer* answer);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* CYB_CYB_H_ */

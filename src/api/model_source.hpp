@@ -1,0 +1,45 @@
+// From what a user names to an open model: a `.model` file, a source that is imported into the
+// store once, or a name or id in the store. The command line and the library share these rules.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "base/result.hpp"
+#include "import/import.hpp"
+#include "model/model.hpp"
+#include "model/store.hpp"
+
+namespace cyb::api {
+
+struct SourceOptions {
+  std::function<void(const ImportProgress&)> progress;   // of an import; may be empty
+  std::function<void(const std::string&)> note;          // one line for the user; may be empty
+  std::function<void(const ImportReport&)> on_imported;  // after an import; may be empty
+  std::stop_token stop;
+};
+
+struct ImportedModel {
+  std::string path;
+  ImportReport report;
+};
+
+/// Imports `source` to `out_path`, or into the store where that is empty. `name`: "" takes the
+/// source's own. Errors: as import_model, Io, Cancelled.
+Result<ImportedModel> import_to(const std::string& source, const std::string& out_path,
+                                const std::string& name, const SourceOptions& options);
+
+/// Path of the `.model` file that `what` names. A source is looked up by path, size and mtime, then
+/// by the BLAKE3 of its bytes, and imported when neither is known. Errors: Io for a path that does
+/// not exist, InvalidInput for an unknown name, as import_to.
+Result<std::string> find_model_file(const std::string& what, const SourceOptions& options);
+
+/// find_model_file, then Model::open.
+Result<std::shared_ptr<const Model>> open_model(const std::string& what,
+                                                const ModelOptions& model_options,
+                                                const SourceOptions& options);
+
+}  // namespace cyb::api

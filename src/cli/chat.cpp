@@ -1,0 +1,204 @@
+// One Conversation per chat: the messages are the truth, the session's cache is only reused where
+// it fits them.
+#include "cli/chat.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/file.hpp"
+#include "cli/line_editor.hpp"
+#include "cli/progress.hpp"
+#include "runtime/session.hpp"
+
+namespace cyb::cli {
+namespace {
+
+constexpr std::string_view kHelp = R"(/help         this text
+/reset        forget the conversation (the system message stays)
+/stats        tokens, speed and memory of the last answer
+/save FILE    write the conversation to a new Markdown file
+/quit         end (so does Ctrl-D)
+Ctrl-C ends an answer or clears the line. A line that ends with \ goes on in the next one.
+)";
+
+class Conversation {
+ public:
+  Conversation(Context& context, const std::shared_ptr<Engine>& engine, const ChatFlags& flags,
+               const GenerateOptions& options)
+      : context_(context), session_(engine), flags_(flags), options_(options) {
+    reset();
+  }
+
+  /// False: the chat is over.
+  bool command(std::string_view line);
+  Result<void> turn(const std::string& text);
+
+ private:
+  void reset();
+  void show_stats();
+  Result<void> save(const std::string& path) const;
+  Result<std::vector<std::int32_t>> prompt(const std::string& text) const;
+
+  Context& context_;
+  Session session_;
+  const ChatFlags& flags_;
+  const GenerateOptions& options_;
+  std::vector<ChatMessage> messages_;
+  std::optional<GenerateResult> last_;
+};
+
+void Conversation::reset() {
+  messages_.clear();
+  if (flags_.system) messages_.push_back({"system", *flags_.system});
+}
+
+bool Conversation::command(std::string_view line) {
+  const std::size_t space = line.find(' ');
+  const std::string_view name = line.substr(0, space);
+  std::string argument(space == std::string_view::npos ? "" : line.substr(space + 1));
+  while (argument.starts_with(' ')) argument.erase(0, 1);
+  while (argument.ends_with(' ')) argument.pop_back();
+  if (name == "/quit" || name == "/exit") return false;
+  if (name == "/help") {
+    context_.output.print(kHelp);
+  } else if (name == "/reset") {
+    reset();
+    context_.output.note("The conversation is forgotten.");
+  } else if (name == "/stats") {
+    show_stats();
+  } else if (name == "/save") {
+    if (const auto saved = save(argument); !saved) context_.output.error(saved.error().text());
+  } else {
+    context_.output.error(fmt::format("unknown command {}", name), "/help lists the commands.");
+  }
+  return true;
+}
+
+void Conversation::show_stats() {
+  if (!last_) {
+    context_.output.note("No answer yet.");
+    return;
+  }
+  const GenerateTimings& t = last_->timings;
+  context_.output.print(fmt::format(
+      "prompt  {} tokens, {} of them cached; {:.0f} ms, {:.1f} tokens/s\n"
+      "answer  {} tokens ({}), {:.1f} tokens/s, {:.1f} ms a token (95 %: {:.1f})\n"
+      "context {} of {} tokens; path {}, backend {}; peak memory {}; seed {}\n",
+      last_->prompt_tokens, last_->reused_tokens, t.prefill_ms, t.prefill_tps, last_->tokens.size(),
+      finish_reason_name(last_->finish_reason), t.decode_tps, t.token_ms_mean, t.token_ms_p95,
+      last_->prompt_tokens + last_->tokens.size(), session_.engine().ctx_tokens(), last_->path,
+      last_->backend, size_text(t.peak_bytes), last_->seed));
+}
+
+Result<void> Conversation::save(const std::string& path) const {
+  if (path.empty()) return fail(invalid_input("/save needs a file name"));
+  std::error_code code;
+  if (std::filesystem::exists(path, code))
+    return fail(invalid_input(path + " exists; choose another name"));
+  CYB_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  for (const ChatMessage& message : messages_) {
+    CYB_TRY(file.write(fmt::format("## {}\n\n{}\n\n", message.role, message.content)));
+  }
+  CYB_TRY(file.commit());
+  context_.output.note(fmt::format("{} messages saved to {}", messages_.size(), path));
+  return {};
+}
+
+Result<std::vector<std::int32_t>> Conversation::prompt(const std::string& text) const {
+  if (flags_.raw) {
+    CYB_ASSIGN(const Tokenizer* tokenizer, session_.engine().need_tokenizer());
+    return encode_raw(*tokenizer, text);
+  }
+  std::vector<ChatMessage> messages = messages_;
+  messages.push_back({"user", text});
+  return encode_messages(session_.engine(), flags_, messages);
+}
+
+Result<void> Conversation::turn(const std::string& text) {
+  CYB_ASSIGN(const std::vector<std::int32_t> ids, prompt(text));
+  GenerateOptions options = options_;
+  options.cancel = context_.interrupts.begin();
+  CYB_TRY(add_preset_stops(session_.engine(), flags_, options.stop));
+  Progress progress(context_.output, "reading", ids.size() > 256);
+  options.prefill_progress = [&](std::uint32_t done, std::uint32_t total) {
+    progress.update(done, total, "");
+  };
+  const auto on_text = [&](std::string_view piece) {
+    progress.clear();
+    if (!context_.output.print(piece)) context_.interrupts.stop();
+  };
+  CYB_ASSIGN(GenerateResult result, generate(session_, ids, options, on_text));
+  progress.clear();
+  if (!result.text.ends_with('\n')) context_.output.print("\n");
+  if (result.finish_reason == FinishReason::kCancelled) context_.output.note("(stopped)");
+  if (!flags_.raw) {
+    messages_.push_back({"user", text});
+    messages_.push_back({"assistant", result.text});
+  }
+  last_ = std::move(result);
+  return {};
+}
+
+/// Whole input of one turn: lines that end with a backslash are joined. nullopt: end of input.
+std::optional<std::string> read_turn(LineEditor& editor) {
+  std::string text;
+  while (true) {
+    const LineEditor::Line line = editor.read(text.empty() ? "> " : ". ");
+    if (line.kind == LineEditor::Kind::kEnd) return std::nullopt;
+    if (line.kind == LineEditor::Kind::kInterrupted) {
+      text.clear();
+      continue;
+    }
+    if (!line.text.ends_with('\\')) return text + line.text;
+    text += line.text.substr(0, line.text.size() - 1) + "\n";
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::int32_t>> encode_messages(const Engine& engine, const ChatFlags& flags,
+                                                  std::span<const ChatMessage> messages) {
+  if (!flags.preset) return encode_chat(engine, messages);
+  CYB_ASSIGN(const Tokenizer* tokenizer, engine.need_tokenizer());
+  CYB_ASSIGN(const std::unique_ptr<ChatTemplate> chat,
+             ChatTemplate::preset(*flags.preset, *tokenizer));
+  return chat->encode(chat_input(messages), *tokenizer);
+}
+
+Result<void> add_preset_stops(const Engine& engine, const ChatFlags& flags,
+                              std::vector<std::string>& stops) {
+  if (!flags.preset) return {};
+  CYB_ASSIGN(const Tokenizer* tokenizer, engine.need_tokenizer());
+  CYB_ASSIGN(const std::unique_ptr<ChatTemplate> chat,
+             ChatTemplate::preset(*flags.preset, *tokenizer));
+  stops.insert(stops.end(), chat->stop_strings().begin(), chat->stop_strings().end());
+  return {};
+}
+
+Result<int> run_chat(Context& context, const std::shared_ptr<Engine>& engine,
+                     const ChatFlags& flags, const GenerateOptions& options) {
+  if (!flags.raw && !flags.preset && engine->chat_template() == nullptr)
+    return fail(engine->chat_error());
+  Conversation conversation(context, engine, flags, options);
+  LineEditor editor(context.interrupts, data_folder() + "/history");
+  context.output.note(fmt::format("{} on {}, context {} tokens. /help for help, Ctrl-D to end.",
+                                  engine->model().name(), engine->backend().description(),
+                                  engine->ctx_tokens()));
+  while (!context.interrupts.terminating() && !context.output.closed()) {
+    const std::optional<std::string> text = read_turn(editor);
+    if (!text) break;
+    if (text->find_first_not_of(" \t\n") == std::string::npos) continue;
+    if (text->starts_with('/')) {
+      if (!conversation.command(*text)) break;
+      continue;
+    }
+    if (const auto done = conversation.turn(*text); !done)
+      context.output.error(done.error().text());
+  }
+  return kExitOk;
+}
+
+}  // namespace cyb::cli

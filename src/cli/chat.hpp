@@ -1,0 +1,36 @@
+// The chat at a terminal: line editing with history, /commands, Ctrl-C ends the answer and keeps
+// the conversation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "runtime/chat.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/generation.hpp"
+
+namespace cyb::cli {
+
+struct ChatFlags {
+  std::optional<std::string> system, preset;
+  bool raw = false;  // each line is a completion of its own
+};
+
+/// Ids of a conversation by the model's own template or the chosen preset.
+Result<std::vector<std::int32_t>> encode_messages(const Engine& engine, const ChatFlags& flags,
+                                                  std::span<const ChatMessage> messages);
+
+/// Adds the stop strings that a chosen preset brings.
+Result<void> add_preset_stops(const Engine& engine, const ChatFlags& flags,
+                              std::vector<std::string>& stops);
+
+/// Reads lines until /quit or the end of input. Errors of one turn are shown and the chat goes on.
+Result<int> run_chat(Context& context, const std::shared_ptr<Engine>& engine,
+                     const ChatFlags& flags, const GenerateOptions& options);
+
+}  // namespace cyb::cli

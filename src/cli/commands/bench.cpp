@@ -1,0 +1,102 @@
+// bench: tokens per second of prefill and decode, median and spread, peak memory.
+#include "runtime/bench.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "cli/json.hpp"
+#include "cli/model_flags.hpp"
+
+namespace cyb::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  cyb-llm bench MODEL
+  cyb-llm bench MODEL -p 512 -n 128 -t 1,2 -b 1,8 -r 10 --json
+pp512 is the prefill of 512 tokens, tg128 the decode of 128 tokens from an empty context; b8 means 8 sequences together.)";
+
+class BenchCommand final : public Command {
+ public:
+  void declare(Options& options) override {
+    model_.declare_model(options);
+    options.integers("-p,--prompts", prompts_, {0, 1 << 20}, "LIST",
+                     "Prefill lengths (default 128,512; 0: none)");
+    options.integers("-n,--decodes", decodes_, {0, 1 << 20}, "LIST",
+                     "Decode lengths (default 128; 0: none)");
+    options.integers("-t,--thread-counts", threads_, {1, 1024}, "LIST",
+                     "Thread counts (default: one per physical core)");
+    options.integers("-b,--batches", batches_, {1, 1024}, "LIST",
+                     "Sequences that run together (default 1)");
+    options.integer("-r,--repeats", repeats_, {1, 1000}, "N",
+                    "Repeats of each measurement (default 5)");
+    model_.declare_engine(options);
+    options.flag("--json", json_, "One JSON object: {\"model\", \"backend\", \"rows\": [...]}");
+    options.examples(kExamples);
+  }
+
+  Result<int> run(Context& context) override {
+    const std::stop_token stop = context.interrupts.begin();
+    CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
+    BenchOptions options;
+    options.engine = model_.engine_options();
+    options.prompts = without_zero(prompts_);
+    options.decodes = without_zero(decodes_);
+    options.batches = batches_;
+    options.threads.assign(threads_.begin(), threads_.end());
+    if (options.threads.empty()) options.threads = {options.engine.n_threads};
+    options.n_repeats = static_cast<std::uint32_t>(repeats_.value_or(5));
+    options.stop = stop;
+    if (!json_) options.on_row = [&](const BenchRow& row) { print_row(context.output, row); };
+    CYB_ASSIGN(const std::vector<BenchRow> rows, run_bench(model, options));
+    if (json_) {
+      CYB_ASSIGN(const Digest id, model->model_id());
+      context.output.line(rows_json(*model, id, rows).dump());
+    }
+    return kExitOk;
+  }
+
+  bool wants_json() const noexcept override { return json_; }
+
+ private:
+  static std::vector<std::uint32_t> without_zero(std::vector<std::uint32_t> list) {
+    std::erase(list, 0u);
+    return list;
+  }
+
+  static void print_row(Output& output, const BenchRow& row) {
+    output.line(
+        fmt::format("{:<12} {:>2} threads  {:>9.1f} tokens/s  ({:.1f} .. {:.1f}, {} runs)  peak {}",
+                    row.what.name(), row.what.n_threads, row.tps_median, row.tps_min, row.tps_max,
+                    row.seconds.size(), size_text(row.peak_bytes)));
+  }
+
+  static Json rows_json(const Model& model, const Digest& id, const std::vector<BenchRow>& rows) {
+    Json list = Json::array();
+    for (const BenchRow& row : rows) {
+      list.push_back({{"name", row.what.name()},
+                      {"n_prompt", row.what.n_prompt},
+                      {"n_decode", row.what.n_decode},
+                      {"batch", row.what.batch},
+                      {"threads", row.what.n_threads},
+                      {"tps_median", row.tps_median},
+                      {"tps_min", row.tps_min},
+                      {"tps_max", row.tps_max},
+                      {"seconds", row.seconds},
+                      {"peak_bytes", row.peak_bytes}});
+    }
+    return Json{{"model", json_text(model.name())}, {"model_id", digest_text(id)}, {"rows", list}};
+  }
+
+  ModelFlags model_;
+  std::vector<std::uint32_t> prompts_{128, 512}, decodes_{128}, batches_{1}, threads_;
+  std::optional<std::uint64_t> repeats_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_command() {
+  return std::make_unique<BenchCommand>();
+}
+
+}  // namespace cyb::cli

@@ -1,0 +1,66 @@
+// import: a source becomes one .model file, in the store or where -o says.
+#include <fmt/format.h>
+
+#include "api/model_source.hpp"
+#include "base/hash.hpp"
+#include "cli/command.hpp"
+#include "cli/json.hpp"
+#include "cli/model_flags.hpp"
+#include "cli/progress.hpp"
+
+namespace cyb::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  cyb-llm import smollm2.gguf                    into the store, under the file's name
+  cyb-llm import ./Qwen2.5-0.5B --name qwen      a Hugging Face folder
+  cyb-llm import big-00001-of-00003.gguf -o big.model
+Prints what was understood: family, sizes, tokenizer, template, context, every assumption. A tensor or key that changes the
+result and is not understood is refused by name. An import that fails or is interrupted leaves nothing behind.)";
+
+class ImportCommand final : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positional("SOURCE", source_,
+                       "A GGUF file (the first of a split one) or a Hugging Face folder", true);
+    options.text("-o,--output", output_, "FILE", "Write this file instead of adding to the store");
+    options.text("--name", name_, "NAME", "Name of the model (default: from the source)");
+    options.flag("--json", json_, "One JSON object on stdout instead of the report");
+    options.examples(kExamples);
+  }
+
+  Result<int> run(Context& context) override {
+    Progress progress(context.output, "importing");
+    api::SourceOptions options;
+    options.stop = context.interrupts.begin();
+    options.progress = [&](const ImportProgress& p) {
+      progress.update(p.bytes_done, p.bytes_total, p.what);
+    };
+    CYB_ASSIGN(const api::ImportedModel imported, api::import_to(source_, output_, name_, options));
+    progress.clear();
+    if (json_) {
+      Json json = Json::parse(report_json(imported.report), nullptr, false);
+      json["path"] = imported.path;
+      context.output.line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+      return kExitOk;
+    }
+    context.output.print(report_text(imported.report));
+    context.output.line(imported.path);
+    for (const std::string& warning : imported.report.warnings) context.output.warning(warning);
+    return kExitOk;
+  }
+
+  bool wants_json() const noexcept override { return json_; }
+
+ private:
+  std::string source_, output_, name_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_import_command() {
+  return std::make_unique<ImportCommand>();
+}
+
+}  // namespace cyb::cli

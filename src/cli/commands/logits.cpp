@@ -1,0 +1,98 @@
+// logits: f32 [T, V] of given tokens, streamed into a .npy file.
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "cli/command.hpp"
+#include "cli/json.hpp"
+#include "cli/model_flags.hpp"
+#include "cli/progress.hpp"
+#include "cli/text_input.hpp"
+#include "runtime/logits.hpp"
+
+namespace cyb::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Example:
+  cyb-llm logits MODEL --tokens 504,3575,282 -o logits.npy --exact
+  python3 -c 'import numpy; print(numpy.load("logits.npy").argmax(-1))'
+Row t holds the logits after the first t + 1 tokens. No token is added: a model that wants a begin-of-text token needs it in
+the list.)";
+
+/// The header of a NumPy file, version 1.0: padded so that the data starts at a multiple of 64
+/// bytes.
+std::string npy_header(std::size_t rows, std::size_t columns) {
+  std::string text =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
+  const std::size_t fixed = 10;  // magic, version, length
+  text.append(63 - (fixed + text.size()) % 64, ' ');
+  text += '\n';
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(text.size() & 0xFF);
+  out += static_cast<char>(text.size() >> 8);
+  return out + text;
+}
+
+class LogitsCommand final : public Command {
+ public:
+  void declare(Options& options) override {
+    model_.declare_model(options);
+    options.text("--tokens", tokens_, "IDS", "Token ids: 1,2,3 (-: from standard input)");
+    options.text("-o,--output", output_, "FILE",
+                 "The .npy file to write: f32 [tokens, vocabulary]");
+    model_.declare_context(options);
+    model_.declare_engine(options);
+    options.flag("--json", json_,
+                 "One JSON object: {\"path\", \"shape\", \"backend\", \"run_path\", \"model_id\"}");
+    options.examples(kExamples);
+  }
+
+  Result<int> run(Context& context) override {
+    if (tokens_.empty()) return fail(invalid_input("--tokens is missing"));
+    if (output_.empty()) return fail(invalid_input("-o FILE is missing"));
+    const std::stop_token stop = context.interrupts.begin();
+    if (tokens_ == "-") {
+      CYB_ASSIGN(tokens_, read_text("-"));
+    }
+    CYB_ASSIGN(const std::vector<std::int32_t> ids, parse_ids(tokens_));
+    EngineOptions options = model_.engine_options();
+    options.max_outputs = 32;
+    CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop, options));
+    CYB_ASSIGN(AtomicFile file, AtomicFile::create(output_));
+    CYB_TRY(file.write(npy_header(ids.size(), engine->vocab_size())));
+    Progress progress(context.output, "logits");
+    const auto sink = [&](std::uint32_t first_row, std::span<const float> rows) -> Result<void> {
+      progress.update(first_row, ids.size(), "");
+      return file.write(std::as_bytes(rows));
+    };
+    CYB_TRY(all_logits(*engine, ids, sink, stop));
+    CYB_TRY(file.commit());
+    progress.clear();
+    if (json_) {
+      context.output.line(Json{{"path", output_},
+                               {"shape", {ids.size(), engine->vocab_size()}},
+                               {"backend", std::string(engine->backend().name())},
+                               {"run_path", std::string(path_name(engine->path()))},
+                               {"model_id", engine->model_id()}}
+                              .dump());
+    } else {
+      context.output.note(
+          fmt::format("{}: f32 [{}, {}]", output_, ids.size(), engine->vocab_size()));
+    }
+    return kExitOk;
+  }
+
+  bool wants_json() const noexcept override { return json_; }
+
+ private:
+  ModelFlags model_;
+  std::string tokens_, output_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_logits_command() {
+  return std::make_unique<LogitsCommand>();
+}
+
+}  // namespace cyb::cli

@@ -1,0 +1,78 @@
+// perplexity: exp of the mean negative log-probability of a text's tokens.
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "cli/json.hpp"
+#include "cli/model_flags.hpp"
+#include "cli/progress.hpp"
+#include "cli/text_input.hpp"
+#include "runtime/logits.hpp"
+#include "text/tokenizer.hpp"
+
+namespace cyb::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Example:
+  cyb-llm perplexity MODEL --file text.txt --ctx 2048
+The text is cut into windows of the context's length that do not overlap; a window's first token is not predicted.)";
+
+class PerplexityCommand final : public Command {
+ public:
+  void declare(Options& options) override {
+    model_.declare_model(options);
+    options.optional_text("--file", file_, "FILE", "The text (-: standard input)");
+    model_.declare_context(options);
+    model_.declare_engine(options);
+    options.flag("--json", json_,
+                 "One JSON object: {\"perplexity\", \"mean_nll\", \"tokens\", \"windows\", ...}");
+    options.examples(kExamples);
+  }
+
+  Result<int> run(Context& context) override {
+    CYB_ASSIGN(const std::string text, text_argument(std::nullopt, file_, "the text (--file)"));
+    const std::stop_token stop = context.interrupts.begin();
+    EngineOptions engine_options = model_.engine_options();
+    engine_options.max_outputs = 32;
+    CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop, engine_options));
+    CYB_ASSIGN(const Tokenizer* tokenizer, engine->need_tokenizer());
+    CYB_ASSIGN(const std::vector<std::int32_t> ids, tokenizer->encode(text));
+    Progress progress(context.output, "perplexity");
+    PerplexityOptions options;
+    options.stop = stop;
+    options.progress = [&](std::uint64_t done, std::uint64_t total, double mean_nll) {
+      progress.update(done, total, fmt::format("mean {:.4f} nats", mean_nll));
+    };
+    CYB_ASSIGN(const PerplexityReport report, perplexity(*engine, ids, options));
+    progress.clear();
+    if (json_) {
+      context.output.line(Json{{"perplexity", report.perplexity},
+                               {"mean_nll", report.mean_nll},
+                               {"tokens", report.n_tokens},
+                               {"windows", report.n_windows},
+                               {"path", std::string(path_name(engine->path()))},
+                               {"backend", std::string(engine->backend().name())},
+                               {"model_id", engine->model_id()}}
+                              .dump());
+    } else {
+      context.output.line(
+          fmt::format("perplexity {:.4f}  ({:.6f} nats a token, {} tokens predicted in {} windows)",
+                      report.perplexity, report.mean_nll, report.n_tokens, report.n_windows));
+    }
+    return kExitOk;
+  }
+
+  bool wants_json() const noexcept override { return json_; }
+
+ private:
+  ModelFlags model_;
+  std::optional<std::string> file_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_perplexity_command() {
+  return std::make_unique<PerplexityCommand>();
+}
+
+}  // namespace cyb::cli

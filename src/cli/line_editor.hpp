@@ -1,0 +1,34 @@
+// Line editing at a terminal with history, on libedit. Ctrl-C clears the line, Ctrl-D on an empty
+// line ends the input.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/interrupts.hpp"
+
+namespace cyb::cli {
+
+class LineEditor {
+ public:
+  /// `history_file`: read now, written after each line, readable by its owner only; a file that
+  /// cannot be used is no error.
+  LineEditor(Interrupts& interrupts, std::string history_file);
+  ~LineEditor();
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  enum class Kind { kText, kInterrupted, kEnd };
+  struct Line {
+    Kind kind = Kind::kEnd;
+    std::string text;  // without the line end
+  };
+  Line read(const std::string& prompt);
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cyb::cli

@@ -1,0 +1,55 @@
+// Options that several commands share: which path and backend, how much context, and the loading
+// itself with its progress.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "cli/command.hpp"
+#include "model/model.hpp"
+#include "runtime/engine.hpp"
+
+namespace cyb {
+struct ImportReport;
+}
+
+namespace cyb::cli {
+
+class ModelFlags {
+ public:
+  ModelFlags();
+
+  /// MODEL.
+  void declare_model(Options& options);
+  /// --path, --backend, --threads, --exact, --no-fallback.
+  void declare_engine(Options& options);
+  /// --ctx.
+  void declare_context(Options& options);
+  /// --verify.
+  void declare_verify(Options& options);
+
+  const std::string& name() const noexcept { return model_; }
+  EngineOptions engine_options() const;
+
+  /// Finds or imports the model and opens it, with notes and a progress bar on stderr.
+  Result<std::shared_ptr<const Model>> open(Context& context, std::stop_token stop) const;
+  /// open(), then Engine::load with `options`; its notes become warnings.
+  Result<std::shared_ptr<Engine>> load(Context& context, std::stop_token stop,
+                                       EngineOptions options) const;
+  Result<std::shared_ptr<Engine>> load(Context& context, std::stop_token stop) const {
+    return load(context, stop, engine_options());
+  }
+
+ private:
+  std::string model_, path_, backend_;
+  std::optional<std::uint64_t> threads_, ctx_;
+  bool exact_ = false, no_fallback_ = false, verify_ = false;
+};
+
+/// What an import says: the report for people as notes, its warnings as warnings.
+void show_import(Output& output, const ImportReport& report, bool whole);
+
+}  // namespace cyb::cli

@@ -1,0 +1,26 @@
+// Options of one answer: length, sampling, stops.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "runtime/generation.hpp"
+
+namespace cyb::cli {
+
+class SamplingFlags {
+ public:
+  void declare(Options& options);
+  GenerateOptions generate_options() const;
+  bool has_token_limit() const noexcept { return max_tokens_.has_value(); }
+
+ private:
+  std::optional<std::uint64_t> max_tokens_, top_k_, seed_, logprobs_;
+  std::optional<double> temperature_, top_p_, min_p_, repetition_penalty_;
+  std::vector<std::string> stops_;
+};
+
+}  // namespace cyb::cli

@@ -1,0 +1,133 @@
+// The C ABI and the C++ API on a small model; the example programs on the real one.
+#include <gtest/gtest.h>
+#include <cyb/cyb.hpp>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "support/models.hpp"
+#include "support/process.hpp"
+
+namespace {
+
+using cyb::test::TemporaryFolder;
+
+const std::string kModel = std::string(CYB_TESTS_DIR) + "/golden/gguf/llama.gguf";
+
+/// A store of its own for the process.
+class Api : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("CYB_DATA", folder.file("data").c_str(), 1);
+    ::setenv("CYB_CACHE", folder.file("cache").c_str(), 1);
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(Api, Versions) {
+  EXPECT_EQ(cyb_abi_version(), static_cast<std::uint32_t>(CYB_ABI_VERSION));
+  EXPECT_EQ(cyb::version(), "0.1.0");
+}
+
+TEST_F(Api, ErrorsCarryCodeTextAndJson) {
+  const auto model = cyb::Model::open("nobody");
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().code(), "InvalidInput");
+  EXPECT_EQ(model.error().exit_code(), 1);
+  EXPECT_EQ(nlohmann::json::parse(model.error().json())["kind"], "InvalidInput");
+  cyb_error* error = cyb_model_open(nullptr, nullptr, nullptr);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(std::string(cyb_error_text(error)), "input: what is null");
+  cyb_error_free(error);
+  cyb_model_options options{};
+  cyb_model* handle = nullptr;
+  error = cyb_model_open("x", &options, &handle);
+  ASSERT_NE(error, nullptr) << "struct_size is not set";
+  cyb_error_free(error);
+}
+
+TEST_F(Api, TokensLogitsAndAnswers) {
+  const auto model = cyb::Model::open(kModel);
+  ASSERT_TRUE(model) << model.error().text();
+  const auto ids = model->encode("the cat");
+  ASSERT_TRUE(ids) << ids.error().text();
+  EXPECT_TRUE(model->decode(*ids)->find("the cat") != std::string::npos);
+  const auto logits = model->logits(*ids);
+  ASSERT_TRUE(logits);
+  EXPECT_EQ(logits->size(), ids->size() * model->vocab_size());
+  for (const float value : *logits) ASSERT_TRUE(std::isfinite(value));
+
+  auto session = cyb::Session::create(*model);
+  ASSERT_TRUE(session);
+  std::string streamed;
+  cyb::AnswerOptions options{.max_tokens = 8, .temperature = 0.7, .seed = 5};
+  options.on_text = [&](std::string_view text) {
+    streamed += text;
+    return false;
+  };
+  const auto answer = session->complete("the cat", options);
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_EQ(streamed, answer->text());
+  EXPECT_EQ(answer->seed(), 5u);
+  EXPECT_EQ(nlohmann::json::parse(answer->json())["tokens"].size(), answer->tokens().size());
+  ASSERT_TRUE(session->reset());
+  const auto again = session->complete("the cat", options);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(std::equal(again->tokens().begin(), again->tokens().end(), answer->tokens().begin(),
+                         answer->tokens().end()));
+}
+
+TEST_F(Api, CallbackAndOtherThreadEndAnAnswer) {
+  const auto model = cyb::Model::open(kModel);
+  ASSERT_TRUE(model) << model.error().text();
+  auto session = cyb::Session::create(*model);
+  ASSERT_TRUE(session);
+  cyb::AnswerOptions options{.temperature = 2.0, .seed = 3};
+  options.on_text = [](std::string_view) { return true; };
+  const auto answer = session->complete("the cat", options);
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_EQ(answer->finish_reason(), "cancelled");
+}
+
+TEST_F(Api, HandlesMayGoInAnyOrder) {
+  cyb_model* model = nullptr;
+  cyb_session* session = nullptr;
+  ASSERT_EQ(cyb_model_open(kModel.c_str(), nullptr, &model), nullptr);
+  ASSERT_EQ(cyb_session_new(model, &session), nullptr);
+  cyb_model_free(model);
+  cyb_answer_options options;
+  cyb_answer_options_init(&options);
+  options.max_tokens = 2;
+  cyb_answer* answer = nullptr;
+  ASSERT_EQ(cyb_complete(session, "a", &options, &answer), nullptr);
+  cyb_session_free(session);
+  EXPECT_NE(cyb_answer_text(answer), nullptr);
+  cyb_answer_free(answer);
+}
+
+TEST_F(Api, ImportGivesAReport) {
+  const auto report = cyb::import_model(kModel, folder.file("m.model"), "by-api");
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_EQ(nlohmann::json::parse(*report)["name"], "by-api");
+  EXPECT_TRUE(cyb::Model::open(folder.file("m.model")));
+}
+
+TEST_F(Api, ExamplesRun) {
+  ASSERT_TRUE(cyb::test::model_present(cyb::test::kSmolLm2))
+      << cyb::test::model_hint(cyb::test::kSmolLm2);
+  const std::string model = cyb::test::model_file(cyb::test::kSmolLm2);
+  const auto c = cyb::test::run_process(
+      {cyb::test::built_program("examples/example_c"), model, "What is the capital of France?"});
+  EXPECT_EQ(c.exit_code, 0) << c.err;
+  EXPECT_NE(c.out.find("Paris"), std::string::npos) << c.out;
+  const auto cpp =
+      cyb::test::run_process({cyb::test::built_program("examples/example_cpp"), model});
+  EXPECT_EQ(cpp.exit_code, 0) << cpp.err;
+  EXPECT_NE(cpp.out.find("Rome"), std::string::npos) << cpp.out;
+  EXPECT_NE(cpp.out.find("log p(last token) = -"), std::string::npos) << cpp.out;
+}
+
+}  // namespace
