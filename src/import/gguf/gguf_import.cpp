@@ -130,7 +130,7 @@ Result<ModelDraft> build(const std::string& path, const GgufSource& source, Impo
   CYB_TRY(check_presence(gguf_names(row.name), config.n_layers, canonical_set(tensors),
                          row.model_type, true));
   ModelDraft draft;
-  draft.name = draft_name(options.name, path);
+  draft.name = draft_name(options.name, without_part(path));
   draft.config = architecture_config(config);
   report_architecture(config, report);
   CYB_ASSIGN(TokenizerParts parts, read_vocabulary(metadata));

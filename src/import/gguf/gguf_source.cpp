@@ -148,6 +148,11 @@ Result<GgufSource> open_gguf(const std::string& path) {
   return source;
 }
 
+std::string without_part(const std::string& path) {
+  const auto name = parse_part_name(path);
+  return name ? name->prefix : path;
+}
+
 std::vector<std::string> part_paths(const std::string& path) {
   const auto name = parse_part_name(path);
   if (!name || name->number != 1) return {path};

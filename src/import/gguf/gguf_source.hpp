@@ -27,6 +27,9 @@ struct GgufSource {
 /// Errors: Io, Format; a missing, double or swapped part is named.
 Result<GgufSource> open_gguf(const std::string& path);
 
+/// `path` without what names a part of a split file.
+std::string without_part(const std::string& path);
+
 /// The files that open_gguf(path) would read, judged by the name alone.
 std::vector<std::string> part_paths(const std::string& path);
 

@@ -159,8 +159,8 @@ Result<void> check_tensors(const std::vector<SourceTensor>& tensors, const HfCon
   std::set<std::string, std::less<>> present;
   for (const SourceTensor& tensor : tensors) present.insert(tensor.name);
   const LlamaStyleConfig& c = config.architecture;
-  CYB_TRY(check_presence(gguf_names(config.table), c.n_layers, present, c.model_type, false));
   CYB_TRY(check_biases(tensors, config));
+  CYB_TRY(check_presence(gguf_names(config.table), c.n_layers, present, c.model_type, false));
   const auto embedding = std::ranges::find(tensors, kEmbedding, &SourceTensor::name);
   if (embedding->shape.rank() == 2 && embedding->shape[0] == c.vocab_size) return {};
   return fail(Error(ErrorKind::kFormat, "F33",

@@ -1,0 +1,181 @@
+// GGUF imports against files that the `gguf` package wrote, damaged files, split files and the real
+// SmolLM2.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/limits.hpp"
+#include "import/import.hpp"
+#include "import/import_support.hpp"
+#include "support/models.hpp"
+
+namespace cyb::test {
+namespace {
+
+const std::string kGolden = std::string(CYB_TESTS_DIR) + "/golden/gguf/";
+const std::string kBad = std::string(CYB_TESTS_DIR) + "/golden/bad/";
+
+void expect_tensors(const ModelDraft& draft, const nlohmann::json& expect) {
+  EXPECT_EQ(draft.tensors.size(), expect.size());
+  for (const auto& [name, row] : expect.items()) {
+    SCOPED_TRACE(name);
+    const DraftTensor* tensor = find_tensor(draft, name);
+    ASSERT_NE(tensor, nullptr);
+    EXPECT_EQ(dtype_name(tensor->dtype), row[0].get<std::string>());
+    const auto dims = tensor->shape.dims();
+    EXPECT_EQ(std::vector<std::int64_t>(dims.begin(), dims.end()),
+              row[1].get<std::vector<std::int64_t>>());
+    EXPECT_EQ(crc32_of(produced(*tensor)), row[2].get<std::uint32_t>());
+    EXPECT_EQ(crc32_of(produced(*tensor)), row[2].get<std::uint32_t>()) << "a second pass differs";
+  }
+}
+
+class GgufGolden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GgufGolden, TensorsAreTheCheckpointsOwn) {
+  const std::string name = GetParam();
+  const auto expect = nlohmann::json::parse(read_file(kGolden + "EXPECT.json")).at(name);
+  ImportReport report;
+  const auto draft =
+      read_source(kGolden + name + (name == "split" ? "-00001-of-00003.gguf" : ".gguf"), report);
+  ASSERT_TRUE(draft) << draft.error().text();
+  expect_tensors(*draft, expect);
+  EXPECT_EQ(report.n_tensors, expect.size());
+  EXPECT_EQ(report.vocab_size, 40);
+  EXPECT_EQ(report.context_tokens, 64);
+  EXPECT_EQ(text_at(*draft, "tokenizer.type"), "none");
+  EXPECT_TRUE(draft->graph_hex.has_value());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GgufGolden,
+                         ::testing::Values("llama", "split", "qwen2", "qwen3", "gemma3"));
+
+TEST(GgufImport, LlamaConfig) {
+  ImportReport report;
+  const auto draft = read_source(kGolden + "llama.gguf", report);
+  ASSERT_TRUE(draft) << draft.error().text();
+  EXPECT_EQ(text_at(*draft, "model_type"), "llama");
+  EXPECT_EQ(number_at(*draft, "architecture.rope_theta"), 500000.0);
+  EXPECT_EQ(text_at(*draft, "architecture.rope_style"), "neox");
+  EXPECT_EQ(text_at(*draft, "architecture.rope_scaling.type"), "table");
+  EXPECT_EQ(number_at(*draft, "architecture.num_key_value_heads"), 2);
+  EXPECT_EQ(number_at(*draft, "architecture.head_dim"), 8);
+  EXPECT_FALSE(flag_at(*draft, "architecture.tie_word_embeddings"));
+  EXPECT_EQ(number_at(*draft, "architecture.rms_norm_eps"), static_cast<double>(1e-5f));
+  EXPECT_EQ(text_at(*draft, "sampling.method"), "greedy");
+}
+
+TEST(GgufImport, GemmaConfigComesFromTheFamily) {
+  ImportReport report;
+  const auto draft = read_source(kGolden + "gemma3.gguf", report);
+  ASSERT_TRUE(draft) << draft.error().text();
+  EXPECT_EQ(number_at(*draft, "architecture.rope_theta_full"), 1e6);
+  EXPECT_EQ(number_at(*draft, "architecture.rope_theta_sliding"), 1e4);
+  EXPECT_EQ(text_at(*draft, "architecture.rope_scaling.type"), "linear");
+  EXPECT_EQ(number_at(*draft, "architecture.rope_scaling.factor"), 8.0);
+  EXPECT_EQ(number_at(*draft, "architecture.embedding_scale"),
+            static_cast<double>(std::sqrt(32.0f)));
+  EXPECT_EQ(number_at(*draft, "architecture.attention_scale"), 1.0 / std::sqrt(8.0));
+  EXPECT_FALSE(flag_at(*draft, "architecture.norm_unit_offset"));  // the file's norms contain the 1
+  EXPECT_TRUE(flag_at(*draft, "architecture.tie_word_embeddings"));
+  const ConfigArray* types = draft->config.at("architecture.layer_types")->array();
+  ASSERT_EQ(types->size(), 7u);
+  for (std::size_t i = 0; i < 7; ++i)
+    EXPECT_EQ(*(*types)[i].string(), i == 5 ? "full" : "sliding") << i;
+  EXPECT_TRUE(mentions(report.assumptions, "6th layer"));
+  EXPECT_TRUE(mentions(report.assumptions, "10000"));
+}
+
+TEST(GgufImport, SplitFilesNameWhatIsWrong) {
+  const TemporaryFolder folder;
+  const auto part = [](int n) { return "split-0000" + std::to_string(n) + "-of-00003.gguf"; };
+  const auto put = [&](int from, int as) {
+    write_file(folder.file(part(as)), read_file(kGolden + part(from)));
+  };
+  const auto error = [&](const std::string& name) {
+    ImportReport report;
+    const auto draft = read_source(folder.file(name), report);
+    return draft ? std::string() : draft.error().text();
+  };
+  put(1, 1);
+  put(2, 2);
+  EXPECT_NE(error(part(1)).find(part(3)), std::string::npos) << error(part(1));
+  put(2, 3);  // the second part twice
+  EXPECT_NE(error(part(1)).find(part(3)), std::string::npos) << error(part(1));
+  EXPECT_NE(error(part(1)).find("double"), std::string::npos) << error(part(1));
+  put(3, 3);
+  EXPECT_EQ(error(part(1)), "");
+  EXPECT_NE(error(part(2)).find(part(1)), std::string::npos) << error(part(2));
+  write_file(folder.file("other.gguf"), read_file(kGolden + part(1)));
+  EXPECT_NE(error("other.gguf").find("00001-of-00003"), std::string::npos);
+}
+
+TEST(GgufImport, DamagedModelsAreRefusedByName) {
+  const auto expect = nlohmann::json::parse(read_file(kBad + "EXPECT.json"));
+  std::size_t n = 0;
+  for (const auto& [path, row] : expect.items()) {
+    if (!path.starts_with("gguf/")) continue;
+    SCOPED_TRACE(path + ": " + row.at("why").get<std::string>());
+    ImportReport report;
+    const auto draft = read_source(kBad + path, report);
+    ++n;
+    if (row.at("expect") == "refuse") {
+      ASSERT_FALSE(draft);
+      const std::string text = draft.error().text();
+      EXPECT_NE(text.find(kBad + path), std::string::npos) << text;
+      if (row.contains("mentions")) {
+        EXPECT_NE(text.find(row["mentions"].get<std::string>()), std::string::npos) << text;
+      }
+    }
+    if (row.at("expect") == "ok" && row.at("stage") == "import") {
+      EXPECT_TRUE(draft) << draft.error().text();
+    }
+  }
+  EXPECT_GE(n, 110u);
+}
+
+TEST(GgufImport, VersionTwoGivesTheSameModel) {
+  ImportReport report;
+  ImportOptions options;
+  options.name = "same";
+  const TemporaryFolder folder;
+  const auto a =
+      import_model(kBad + "gguf/ok-minimal.gguf", folder.file("a.model"), options, report);
+  const auto b =
+      import_model(kBad + "gguf/ok-version-2.gguf", folder.file("b.model"), options, report);
+  ASSERT_TRUE(a) << a.error().text();
+  ASSERT_TRUE(b) << b.error().text();
+  EXPECT_EQ(a->model_id, b->model_id);
+}
+
+TEST(GgufImport, SmolLm2) {
+  ASSERT_TRUE(model_present(kSmolLm2)) << model_hint(kSmolLm2);
+  ImportReport report;
+  const auto draft = read_source(model_file(kSmolLm2), report);
+  ASSERT_TRUE(draft) << draft.error().text();
+  EXPECT_EQ(report.parameters, 134515008u);
+  EXPECT_EQ(report.n_layers, 30);
+  EXPECT_EQ(report.n_heads, 9);
+  EXPECT_EQ(report.n_kv_heads, 3);
+  EXPECT_EQ(report.head_dim, 64);
+  EXPECT_EQ(report.context_tokens, 8192);
+  EXPECT_TRUE(report.tied);
+  EXPECT_EQ(report.tokenizer, "bpe");
+  EXPECT_EQ(report.tokenizer_pre, "smollm");
+  EXPECT_EQ(report.n_tokens, 49152u);
+  ASSERT_TRUE(report.bos);
+  EXPECT_EQ(report.bos->text, "<|im_start|>");
+  ASSERT_GE(report.stops.size(), 1u);
+  EXPECT_EQ(report.stops[0].text, "<|im_end|>");
+  EXPECT_FALSE(report.add_bos);
+  EXPECT_TRUE(report.chat_template.present);
+  EXPECT_EQ(report.chat_template.problem, "");
+  EXPECT_EQ(report.encodings[0].name, "q4_1");
+  EXPECT_EQ(report.encodings[0].count, 210u);
+  EXPECT_EQ(draft->vocab.tokens.size(), 49152u);
+  EXPECT_EQ(draft->vocab.merges.size(), 2u * 48900u);
+  EXPECT_EQ(number_at(*draft, "architecture.rope_theta"), 100000.0);
+}
+
+}  // namespace
+}  // namespace cyb::test
