@@ -7,78 +7,11 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 
 #include "backends/cpu/kernels/math-inl.hpp"
+#include "backends/cpu/kernels/quantize-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cyb::cpu::HWY_NAMESPACE {
 namespace {
-
-constexpr float kTinyMax = 4e-37f;  // below it 127 / max overflows: the block counts as zero
-constexpr std::int32_t kInfinityBits = 0x7F800000;
-
-struct Quantized {
-  float dx, sx;
-  std::uint32_t first, last;  // pair sums of both halves
-};
-
-CYB_FN std::int32_t largest_magnitude_bits(const float* x) {
-  I most = iset(0);
-  CYB_UNROLL for (std::size_t i = 0; i < 32; i += kL) most =
-      imax(most, iand(vbits(vload(x + i)), iset(0x7FFFFFFF)));
-  return largest(most);
-}
-
-/// 32 values to int8: dx = max / 127, q = rne(x * (127 / max)). A non-finite value makes dx NaN, so
-/// that it surfaces in every sum.
-CYB_FN Quantized quantize32(const float* x, std::int8_t* q) {
-  const std::int32_t bits = largest_magnitude_bits(x);
-  float most;
-  std::memcpy(&most, &bits, 4);
-  if (bits >= kInfinityBits || most < kTinyMax) {
-    std::memset(q, 0, 32);
-    const float scale = bits >= kInfinityBits ? __builtin_nanf("") : 0.0f;
-    return {scale, scale, 0, 0};
-  }
-  const F inverse = vset(127.0f / most);
-  CYB_UNROLL for (std::size_t i = 0; i < 32; i += kL) {
-    const F rounded = vadd(vmul(vload(x + i), inverse), vset(kRoundMagic));
-    store_s8(isub(vbits(rounded), iset(kRoundMagicBits)), q + i);
-  }
-  Quantized out{most * (1.0f / 127.0f), 0.0f, pair_sums(q), pair_sums(q + 16)};
-  return out;
-}
-
-CYB_FN std::int32_t low16(std::uint32_t pair) {
-  return static_cast<std::int16_t>(pair & 0xFFFFu);
-}
-CYB_FN std::int32_t high16(std::uint32_t pair) {
-  return static_cast<std::int16_t>(pair >> 16);
-}
-CYB_FN std::uint32_t make_pair16(std::int32_t low, std::int32_t high) {
-  return (static_cast<std::uint32_t>(low) & 0xFFFFu) | (static_cast<std::uint32_t>(high) << 16);
-}
-template <class T>
-CYB_FN void put_word(std::uint8_t* record, std::size_t word, T value) {
-  static_assert(sizeof(T) == 4);
-  std::memcpy(record + 4 * word, &value, 4);
-}
-
-/// Writes token t of a tile of n_tokens for one block.
-CYB_FN void write_record(const float* x, std::size_t n_tokens, std::size_t t,
-                         std::uint8_t* record) {
-  alignas(32) std::int8_t q[32];
-  const Quantized z = quantize32(x, q);
-  for (std::size_t g = 0; g < 8; ++g) std::memcpy(record + 4 * (g * n_tokens + t), q + 4 * g, 4);
-  const std::int32_t a0 = low16(z.first), a1 = high16(z.first), b0 = low16(z.last),
-                     b1 = high16(z.last);
-  const float sx = z.dx * static_cast<float>(a0 + a1 + b0 + b1);
-  put_word(record, kDx * n_tokens + t, z.dx);
-  put_word(record, kSx * n_tokens + t, sx);
-  put_word(record, kStart8 * n_tokens + t, make_pair16(-8 * (a0 + b0), -8 * (a1 + b1)));
-  put_word(record, kStart16 * n_tokens + t, make_pair16(-16 * (a0 + b0), -16 * (a1 + b1)));
-  put_word(record, kStart32a * n_tokens + t, make_pair16(-32 * a0, -32 * a1));
-  put_word(record, kStart32b * n_tokens + t, make_pair16(-32 * b0, -32 * b1));
-  put_word(record, kHalfSums * n_tokens + t, make_pair16(a0 + a1, b0 + b1));
-}
 
 HWY_NOINLINE void quantize(const float* x, std::size_t stride, std::size_t n, std::size_t n_tokens,
                            std::uint8_t* records) noexcept {

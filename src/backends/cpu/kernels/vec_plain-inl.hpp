@@ -43,7 +43,6 @@ CYB_BINARY(iadd, I, a.v[i] + b.v[i])
 CYB_BINARY(isub, I, a.v[i] - b.v[i])
 CYB_BINARY(iand, I, a.v[i] & b.v[i])
 CYB_BINARY(ior, I, a.v[i] | b.v[i])
-CYB_BINARY(imax, I, a.v[i] > b.v[i] ? a.v[i] : b.v[i])
 #undef CYB_BINARY
 CYB_FN F vfma(const F& a, const F& b, const F& c) {
   F r;
@@ -153,23 +152,6 @@ CYB_FN I load_s8(const std::uint8_t* p) {
   I r;
   CYB_LANES r.v[i] = static_cast<std::int8_t>(p[i]);
   return r;
-}
-
-CYB_FN std::int32_t largest(const I& a) {
-  std::int32_t most = a.v[0];
-  CYB_LANES most = a.v[i] > most ? a.v[i] : most;
-  return most;
-}
-CYB_FN void store_s8(const I& a, std::int8_t* p) {
-  CYB_LANES p[i] = static_cast<std::int8_t>(a.v[i]);
-}
-CYB_FN std::uint32_t pair_sums(const std::int8_t* q) {
-  std::int32_t low = 0, high = 0;
-  for (std::size_t i = 0; i < 16; i += 4) {
-    low += q[i] + q[i + 1];
-    high += q[i + 2] + q[i + 3];
-  }
-  return (static_cast<std::uint32_t>(low) & 0xFFFFu) | (static_cast<std::uint32_t>(high) << 16);
 }
 
 CYB_FN B bload(const std::uint8_t* p) {

@@ -80,9 +80,6 @@ CYB_FN I iand(I a, I b) {
 CYB_FN I ior(I a, I b) {
   return hn::Or(a, b);
 }
-CYB_FN I imax(I a, I b) {
-  return hn::Max(a, b);
-}
 template <int N>
 CYB_FN I ishl(I a) {
   return hn::ShiftLeft<N>(a);
@@ -112,22 +109,6 @@ CYB_FN I load_u8(const std::uint8_t* p) {
 CYB_FN I load_s8(const std::uint8_t* p) {
   return hn::PromoteTo(
       DI(), hn::LoadU(hn::Rebind<std::int8_t, DF>(), reinterpret_cast<const std::int8_t*>(p)));
-}
-
-CYB_FN std::int32_t largest(I v) {
-  return hn::GetLane(hn::MaxOfLanes(DI(), v));
-}
-CYB_FN void store_s8(I v, std::int8_t* p) {
-  const hn::Rebind<std::int8_t, DF> d8;
-  hn::StoreU(hn::DemoteTo(d8, v), d8, p);
-}
-/// Two int16: sums of 16 bytes over k mod 4 in {0, 1} and {2, 3}.
-CYB_FN std::uint32_t pair_sums(const std::int8_t* q) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
-  __m128i pairs = _mm_maddubs_epi16(_mm_set1_epi8(1), bytes);
-  pairs = _mm_add_epi16(pairs, _mm_shuffle_epi32(pairs, 0x4E));
-  pairs = _mm_add_epi16(pairs, _mm_shuffle_epi32(pairs, 0xB1));
-  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(pairs));
 }
 
 // Bytes: 4 k of kL rows, or 4 k of one token repeated.
