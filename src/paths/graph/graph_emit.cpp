@@ -10,6 +10,7 @@
 namespace cyb {
 
 GraphEmit::GraphEmit(const TensorSource& tensors) : tensors_(tensors), values_(1) {
+  values_[kNoValue].spec = TensorSpec::none();
   graph_.symbols = {"B", "S", "P"};
 }
 
@@ -78,7 +79,8 @@ Result<std::vector<ValueId>> GraphEmit::emit(const Op& op, std::span<const Value
     TensorSpec spec = values_[inputs[k]].spec;
     // An encoded weight is read as f32 by ops that do not take it as stored (spec ir section 2,
     // rule b).
-    if (spec.dtype != DType::kI32 && !takes_encoded(op, k)) spec.dtype = DType::kF32;
+    if (!spec.absent && spec.dtype != DType::kI32 && !takes_encoded(op, k))
+      spec.dtype = DType::kF32;
     specs.push_back(std::move(spec));
     node.inputs.push_back(values_[inputs[k]].name);
   }

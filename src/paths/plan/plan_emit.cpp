@@ -21,7 +21,9 @@ RowKind row_kind(const TensorSpec& spec) {
 }  // namespace
 
 PlanEmit::PlanEmit(WeightTable& weights, std::uint32_t max_tokens, std::uint32_t max_outputs)
-    : weights_(weights), max_tokens_(max_tokens), max_outputs_(max_outputs), values_(1) {}
+    : weights_(weights), max_tokens_(max_tokens), max_outputs_(max_outputs), values_(1) {
+  values_[kNoValue].spec = TensorSpec::none();
+}
 
 ValueId PlanEmit::add(Value value) {
   values_.push_back(std::move(value));
