@@ -1,0 +1,77 @@
+// Filters by group; filters.cpp has the table of names.
+#pragma once
+
+#include <vector>
+
+#include "text/template/library.hpp"
+
+namespace cyb::tmpl {
+
+/// A filter at work.
+struct FilterCall {
+  Context& context;
+  Host& host;
+  std::string_view name;
+  const Value& value;
+  const Args& args;
+};
+
+using Filter = Value (*)(const FilterCall&);
+
+// filters_text.cpp
+Value filter_case(const FilterCall& call);  // upper lower capitalize title
+Value filter_trim(const FilterCall& call);
+Value filter_replace(const FilterCall& call);
+Value filter_indent(const FilterCall& call);
+Value filter_center(const FilterCall& call);
+Value filter_truncate(const FilterCall& call);
+Value filter_wordcount(const FilterCall& call);
+Value filter_string(const FilterCall& call);
+Value filter_format(const FilterCall& call);
+Value filter_escape(const FilterCall& call);
+Value filter_safe(const FilterCall& call);
+Value filter_tojson(const FilterCall& call);
+Value filter_int(const FilterCall& call);
+Value filter_float(const FilterCall& call);
+Value filter_abs(const FilterCall& call);
+Value filter_round(const FilterCall& call);
+
+// filters_list.cpp
+Value filter_default(const FilterCall& call);
+Value filter_length(const FilterCall& call);
+Value filter_first(const FilterCall& call);
+Value filter_last(const FilterCall& call);
+Value filter_list(const FilterCall& call);
+Value filter_join(const FilterCall& call);
+Value filter_reverse(const FilterCall& call);
+Value filter_sort(const FilterCall& call);
+Value filter_unique(const FilterCall& call);
+Value filter_extreme(const FilterCall& call);  // min max
+Value filter_sum(const FilterCall& call);
+Value filter_items(const FilterCall& call);
+Value filter_dictsort(const FilterCall& call);
+Value filter_batch(const FilterCall& call);
+Value filter_slice(const FilterCall& call);
+Value filter_groupby(const FilterCall& call);
+
+// filters_select.cpp
+Value filter_map(const FilterCall& call);
+Value filter_select(const FilterCall& call);  // select reject selectattr rejectattr
+Value filter_attr(const FilterCall& call);
+
+/// The attribute path of `attribute="a.b.0"`, or of a number; null: the item itself.
+class Getter {
+ public:
+  Getter(Context& context, const Value* attribute, const Value* fallback = nullptr);
+  Value operator()(const Value& item) const;
+
+ private:
+  Context& context_;
+  std::vector<Value> parts_;
+  const Value* fallback_;
+};
+
+/// Strings in lower case, everything else as it is.
+Value ignoring_case(Context& context, const Value& value);
+
+}  // namespace cyb::tmpl
