@@ -36,7 +36,8 @@ class LogitsCommand final : public Command {
  public:
   void declare(Options& options) override {
     model_.declare_model(options);
-    options.text("--tokens", tokens_, "IDS", "Token ids: 1,2,3 (-: from standard input)");
+    options.text("--tokens", tokens_, "IDS",
+                 "Token ids: 1,2,3 (@FILE: from a file, -: from standard input)");
     options.text("-o,--output", output_, "FILE",
                  "The .npy file to write: f32 [tokens, vocabulary]");
     model_.declare_context(options);
@@ -50,8 +51,8 @@ class LogitsCommand final : public Command {
     if (tokens_.empty()) return fail(invalid_input("--tokens is missing"));
     if (output_.empty()) return fail(invalid_input("-o FILE is missing"));
     const std::stop_token stop = context.interrupts.begin();
-    if (tokens_ == "-") {
-      CYB_ASSIGN(tokens_, read_text("-"));
+    if (tokens_ == "-" || tokens_.starts_with('@')) {
+      CYB_ASSIGN(tokens_, read_text(tokens_ == "-" ? tokens_ : tokens_.substr(1)));
     }
     CYB_ASSIGN(const std::vector<std::int32_t> ids, parse_ids(tokens_));
     EngineOptions options = model_.engine_options();
