@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "ops/blocks.hpp"
@@ -116,18 +117,26 @@ struct TinyLayers {
   }
 };
 
+/// The value, or an exception with the error's text, which fails the test.
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().text());
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
 /// Compiled TinyLayers with a KV store: one sequence per list of page ids.
 class TinyRunner {
  public:
   static constexpr std::uint32_t kMaxTokens = 16, kPagesEach = 8, kSequences = 4;
 
-  TinyRunner(std::shared_ptr<Backend> backend, const TinyLayers& model, DType kv = DType::kF32)
+  TinyRunner(std::shared_ptr<Backend> backend, const TinyLayers& model, DType kv = DType::kF32,
+             std::uint32_t page_tokens = 4)
       : backend_(std::move(backend)), model_(model) {
-    kv_ = backend_->alloc_kv(TinyLayers::kv_layout(kv), kPagesEach * kSequences).value();
+    kv_ = must(backend_->alloc_kv(TinyLayers::kv_layout(kv, page_tokens), kPagesEach * kSequences));
     PlanBuilder builder(*backend_, PlanBuilder::Form::kBlocks, kMaxTokens);
-    Plan plan = model_.plan(builder, PlanBuilder::Form::kBlocks).value();
+    Plan plan = must(model_.plan(builder, PlanBuilder::Form::kBlocks));
     weights_ = builder.take_weights();
-    executable_ = backend_->compile(std::move(plan)).value();
+    executable_ = must(backend_->compile(std::move(plan)));
     for (std::uint32_t s = 0; s < kSequences; ++s) {
       for (std::uint32_t p = 0; p < kPagesEach; ++p) pages_[s].push_back(p * kSequences + s);
     }
@@ -157,16 +166,16 @@ class TinyRunner {
   std::vector<float> run_plain(const Part& part) {
     const auto n = static_cast<std::uint32_t>(part.ids.size());
     PlanBuilder builder(*backend_, PlanBuilder::Form::kPlain, n, part.past);
-    Plan plan = model_.plan(builder, PlanBuilder::Form::kPlain).value();
+    Plan plan = must(model_.plan(builder, PlanBuilder::Form::kPlain));
     const auto weights = builder.take_weights();
-    const auto executable = backend_->compile(std::move(plan)).value();
+    const auto executable = must(backend_->compile(std::move(plan)));
     std::vector<std::int32_t> positions;
     for (std::uint32_t i = 0; i < n; ++i)
       positions.push_back(static_cast<std::int32_t>(part.past + i));
     const SequenceSpan span{0, n, part.past, pages_[part.sequence]};
     executable->submit({part.ids, positions, {}, std::span(&span, 1), kv_.get()}).value();
-    executable->sync().value();
-    const auto logits = executable->output(0).value();
+    must(executable->sync());
+    const auto logits = must(executable->output(0));
     return {logits.begin(), logits.end()};
   }
 
@@ -177,9 +186,9 @@ class TinyRunner {
 
  private:
   std::vector<float> finish(const StepParams& params) {
-    executable_->submit(params).value();
-    executable_->sync().value();
-    const auto logits = executable_->output(0).value();
+    must(executable_->submit(params));
+    must(executable_->sync());
+    const auto logits = must(executable_->output(0));
     return {logits.begin(), logits.end()};
   }
 

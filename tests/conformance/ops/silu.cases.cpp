@@ -1,0 +1,14 @@
+// Silu: shapes, f32 and f16, wide, denormal and special values.
+#include "conformance/case.hpp"
+
+namespace cyb::test {
+namespace {
+
+CaseList cases() {
+  return unary_cases({OpTag::kSilu, {}});
+}
+
+const CaseTable kTable(OpTag::kSilu, cases());
+
+}  // namespace
+}  // namespace cyb::test
