@@ -80,8 +80,8 @@ class ConfigValue {
       value_;
 };
 
-/// Parses TOML text; keys keep the order of their first appearance. Dates and multi-dimensional
-/// nesting over 32 levels are refused, and so are more than kMaxTomlValues values (a document tree
+/// Parses TOML text; keys keep the order of their first appearance. Dates and nesting over
+/// 16 levels are refused, and so are more than kMaxTomlValues values (a document tree
 /// costs many times its text). Errors: F02 `<part>: TOML error at line <l>: <why>`, F05, F09.
 inline constexpr std::size_t kMaxTomlValues = 131072;
 Result<ConfigTable> parse_toml(std::string_view text, std::string_view part);

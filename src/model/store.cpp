@@ -139,7 +139,7 @@ Result<StoredModel> Store::add(const std::string& staged_path, const std::string
     CYB_ASSIGN(row, describe(staged_path, nullptr));
   }
   CYB_ASSIGN(const FileLock lock, lock_store(root_));
-  sweep_staging(root_);
+  sweep_leftovers(root_);
   CYB_ASSIGN(StoreIndex index, read_store_index(store_index_path(root_)));
   CYB_TRY(move_into_place(staged_path, model_path(root_, row.file_id)));
   index.put_model(row);

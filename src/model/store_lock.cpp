@@ -63,8 +63,15 @@ Result<FileLock> lock_store(const std::string& root) {
   return FileLock::take(store_models_folder(root) + "/lock", kStoreWaitMs, "the model store");
 }
 
-void sweep_staging(const std::string& root) noexcept {
+void sweep_leftovers(const std::string& root) noexcept {
   std::error_code code;
+  // Half-written indices: only the holder of the store's lock writes one.
+  for (const auto& entry : std::filesystem::directory_iterator(store_models_folder(root), code)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with(".index.toml.") && name.ends_with(".tmp"))
+      std::filesystem::remove(entry.path(), ignored);
+  }
   const std::filesystem::directory_iterator folders(store_staging_folder(root), code);
   if (code) return;
   for (const auto& entry : folders) {
@@ -76,7 +83,7 @@ void sweep_staging(const std::string& root) noexcept {
 
 Result<void> StoreStaging::open(const std::string& root) {
   CYB_ASSIGN(const FileLock store, lock_store(root));
-  sweep_staging(root);
+  sweep_leftovers(root);
   const std::string folder = store_staging_folder(root) + "/" + random_name();
   CYB_TRY(make_folders(folder));
   CYB_ASSIGN(lock_, FileLock::take(folder + "/" + kOwnerLock, 0, "a new staging folder"));

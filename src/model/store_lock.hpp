@@ -34,8 +34,8 @@ std::string store_index_path(const std::string& root);
 std::string store_staging_folder(const std::string& root);
 Result<FileLock> lock_store(const std::string& root);
 
-/// Removes staging folders whose owner is dead. Under the store's lock.
-void sweep_staging(const std::string& root) noexcept;
+/// Removes staging folders whose owner is dead, and half-written indices. Under the store's lock.
+void sweep_leftovers(const std::string& root) noexcept;
 
 class StoreStaging {
  public:

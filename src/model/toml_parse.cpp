@@ -20,6 +20,9 @@ namespace cyb {
 namespace {
 
 constexpr std::size_t kMaxDots = 16;  // in one dotted key or header
+// Of tables and arrays in each other: whatever is accepted can be written canonically and read
+// again.
+constexpr std::size_t kMaxDepth = 16;
 
 /// Walks the text outside strings and comments. Up to the first syntax error its view of what is a
 /// string is TOML's; behind it the library has stopped.
@@ -80,7 +83,10 @@ class Bounds {
 struct Converter {
   std::string_view part;
 
-  Result<ConfigValue> value(const toml::node& node) const {
+  Result<ConfigValue> value(const toml::node& node, std::size_t depth) const {
+    if (depth > kMaxDepth) {
+      return fail(toml_error(part, node.source().begin.line, "nested more than 16 levels deep"));
+    }
     switch (node.type()) {
       case toml::node_type::boolean:
         return ConfigValue(node.as_boolean()->get());
@@ -91,9 +97,9 @@ struct Converter {
       case toml::node_type::string:
         return ConfigValue(node.as_string()->get());
       case toml::node_type::array:
-        return array(*node.as_array());
+        return array(*node.as_array(), depth);
       case toml::node_type::table: {
-        CYB_ASSIGN(ConfigTable inner, table(*node.as_table()));
+        CYB_ASSIGN(ConfigTable inner, table(*node.as_table(), depth));
         return ConfigValue(std::move(inner));
       }
       default:
@@ -101,18 +107,18 @@ struct Converter {
     }
   }
 
-  Result<ConfigValue> array(const toml::array& in) const {
+  Result<ConfigValue> array(const toml::array& in, std::size_t depth) const {
     ConfigArray out;
     out.reserve(in.size());
     for (const toml::node& element : in) {
-      CYB_ASSIGN(ConfigValue item, value(element));
+      CYB_ASSIGN(ConfigValue item, value(element, depth + 1));
       out.push_back(std::move(item));
     }
     return ConfigValue(std::move(out));
   }
 
   /// toml++ sorts keys; the position of a key's first appearance restores the order of the text.
-  Result<ConfigTable> table(const toml::table& in) const {
+  Result<ConfigTable> table(const toml::table& in, std::size_t depth) const {
     struct Item {
       toml::source_position begin;
       std::string_view key;
@@ -129,7 +135,7 @@ struct Converter {
       if (item.key.size() > kMaxKeyBytes) {
         return fail(toml_error(part, item.begin.line, "key is longer than 65536 bytes"));
       }
-      CYB_ASSIGN(ConfigValue converted, value(*item.node));
+      CYB_ASSIGN(ConfigValue converted, value(*item.node, depth + 1));
       out.append(std::string(item.key), std::move(converted));
     }
     return out;
@@ -162,7 +168,7 @@ Result<ConfigTable> parse_toml(std::string_view text, std::string_view part) {
   CYB_TRY(Bounds(text, part).check());
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) return fail(parse_failure(part, parsed.error()));
-  return Converter{part}.table(parsed.table());
+  return Converter{part}.table(parsed.table(), 0);
 }
 
 }  // namespace cyb
