@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kDefaultContext = 32768;
 constexpr std::uint32_t kPageTokens = 16;
+constexpr std::uint32_t kMaxRunSize = 65536;  // tokens, logit rows or sequences of one run
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -49,6 +50,7 @@ struct Engine::Loader {
   LoadReport& report = engine.report_;
   std::shared_ptr<const PackCache> panels = nullptr;
 
+  Result<void> check_sizes() const;
   Result<void> load_text();
   Result<void> load_chat();
   void collect_stops();
@@ -58,6 +60,19 @@ struct Engine::Loader {
   Result<void> allocate_kv();
   Result<void> run();
 };
+
+Result<void> Engine::Loader::check_sizes() const {
+  const std::pair<const char*, std::uint32_t> sizes[] = {{"chunk_tokens", options.chunk_tokens},
+                                                         {"max_outputs", options.max_outputs},
+                                                         {"max_sequences", options.max_sequences}};
+  for (const auto& [name, size] : sizes) {
+    if (size > kMaxRunSize) {
+      return fail(invalid_config(
+          name, std::to_string(size) + " is more than " + std::to_string(kMaxRunSize)));
+    }
+  }
+  return {};
+}
 
 Result<void> Engine::Loader::load_text() {
   CYB_ASSIGN(SamplingDefaults sampling, read_sampling(engine.model_->config()));
@@ -179,6 +194,7 @@ Result<void> Engine::Loader::allocate_kv() {
 
 Result<void> Engine::Loader::run() {
   const Clock::time_point start = Clock::now();
+  CYB_TRY(check_sizes());
   CYB_TRY(load_text());
   collect_stops();
   CYB_TRY(pack());

@@ -60,8 +60,8 @@ TEST(Generation, StopsAtAnEosId) {
 }
 
 TEST(Generation, AStopStringOverSeveralTokensIsNeverSeen) {
-  const std::vector<TextToken> tokens = {{"DEF"}, {"G"}, {"HI"}, {"J"}};
-  const Streamed got = run(answering(tokens, {257, 258, 259, 260, kEos}), {.stop = {"DEFGHIJ"}});
+  const std::vector<TextToken> tokens = {{"DEF"}, {"HI"}};
+  const Streamed got = run(answering(tokens, {257, 'G', 258, 'J', kEos}), {.stop = {"DEFGHIJ"}});
   EXPECT_EQ(got.result.text, "");
   EXPECT_TRUE(got.pieces.empty());
   EXPECT_EQ(got.result.finish_reason, FinishReason::kStop);
