@@ -66,18 +66,17 @@ CYB_FN void group_step(const B (&w)[R], std::size_t group, const Record<T>& rec,
   }
 }
 
-CYB_FN const std::uint8_t* row_bytes(const std::uint8_t* vectors, std::size_t row, int h) {
-  return vectors + 4 * (row + static_cast<std::size_t>(h) * kL);
+CYB_FN const std::uint8_t* row_bytes(const std::uint8_t* vectors, int h) {
+  return vectors + 4 * kL * static_cast<std::size_t>(h);
 }
 
 /// Vector v of nibbles: group v in the low, group v + 4 in the high ones.
 template <int T, int R>
-CYB_FN void nibble_steps(const std::uint8_t* vectors, std::size_t row, int v, const Record<T>& rec,
-                         Acc (&a)[T][R]) {
+CYB_FN void nibble_steps(const std::uint8_t* vectors, int v, const Record<T>& rec, Acc (&a)[T][R]) {
   B low[R], high[R];
   const B mask = bset(15);
   CYB_UNROLL for (int h = 0; h < R; ++h) {
-    const B w = bload(row_bytes(vectors, row, h));
+    const B w = bload(row_bytes(vectors, h));
     low[h] = band(w, mask);
     high[h] = band(bshr<4>(w), mask);
   }
@@ -118,44 +117,43 @@ CYB_FN B five_bits(B nibbles, B bits) {
 }
 
 template <int T, int R, int V, bool kHighGroup>
-CYB_FN void five_bit_group(const std::uint8_t* low, const std::uint8_t* high, std::size_t row,
-                           const Record<T>& rec, Acc (&a)[T][R]) {
+CYB_FN void five_bit_group(const std::uint8_t* low, const std::uint8_t* high, const Record<T>& rec,
+                           Acc (&a)[T][R]) {
   B w[R];
   CYB_UNROLL for (int h = 0; h < R; ++h) {
-    w[h] = five_bits<V, kHighGroup>(bload(row_bytes(low + 64 * V, row, h)),
-                                    bload(row_bytes(high, row, h)));
+    w[h] = five_bits<V, kHighGroup>(bload(row_bytes(low + 64 * V, h)), bload(row_bytes(high, h)));
   }
   group_step<T, R>(w, V + (kHighGroup ? 4 : 0), rec, a);
 }
 
 template <int T, int R, int V, bool kBoth>
-CYB_FN void five_bit_steps(const std::uint8_t* low, const std::uint8_t* high, std::size_t row,
-                           const Record<T>& rec, Acc (&a)[T][R]) {
-  five_bit_group<T, R, V, false>(low, high, row, rec, a);
-  if constexpr (kBoth) five_bit_group<T, R, V, true>(low, high, row, rec, a);
+CYB_FN void five_bit_steps(const std::uint8_t* low, const std::uint8_t* high, const Record<T>& rec,
+                           Acc (&a)[T][R]) {
+  five_bit_group<T, R, V, false>(low, high, rec, a);
+  if constexpr (kBoth) five_bit_group<T, R, V, true>(low, high, rec, a);
 }
 
 /// Sums of w q, w < 32, over a 32-block in two halves of 16 (a 16-bit sum of all would overflow).
 template <int T, int R>
-CYB_FN void five_bit_halves(const std::uint8_t* low, const std::uint8_t* high, std::size_t row,
-                            const Record<T>& rec, Acc (&first)[T][R], Acc (&last)[T][R]) {
+CYB_FN void five_bit_halves(const std::uint8_t* low, const std::uint8_t* high, const Record<T>& rec,
+                            Acc (&first)[T][R], Acc (&last)[T][R]) {
   start_zero<T, R>(first);
-  five_bit_group<T, R, 0, false>(low, high, row, rec, first);
-  five_bit_group<T, R, 1, false>(low, high, row, rec, first);
-  five_bit_group<T, R, 2, false>(low, high, row, rec, first);
-  five_bit_group<T, R, 3, false>(low, high, row, rec, first);
+  five_bit_group<T, R, 0, false>(low, high, rec, first);
+  five_bit_group<T, R, 1, false>(low, high, rec, first);
+  five_bit_group<T, R, 2, false>(low, high, rec, first);
+  five_bit_group<T, R, 3, false>(low, high, rec, first);
   start_zero<T, R>(last);
-  five_bit_group<T, R, 0, true>(low, high, row, rec, last);
-  five_bit_group<T, R, 1, true>(low, high, row, rec, last);
-  five_bit_group<T, R, 2, true>(low, high, row, rec, last);
-  five_bit_group<T, R, 3, true>(low, high, row, rec, last);
+  five_bit_group<T, R, 0, true>(low, high, rec, last);
+  five_bit_group<T, R, 1, true>(low, high, rec, last);
+  five_bit_group<T, R, 2, true>(low, high, rec, last);
+  five_bit_group<T, R, 3, true>(low, high, rec, last);
 }
 
 template <int T, int R>
-CYB_FN void five_bit_sums(const std::uint8_t* low, const std::uint8_t* high, std::size_t row,
-                          const Record<T>& rec, I (&sums)[T][R]) {
+CYB_FN void five_bit_sums(const std::uint8_t* low, const std::uint8_t* high, const Record<T>& rec,
+                          I (&sums)[T][R]) {
   Acc first[T][R], last[T][R];
-  five_bit_halves<T, R>(low, high, row, rec, first, last);
+  five_bit_halves<T, R>(low, high, rec, first, last);
   CYB_UNROLL for (int t = 0; t < T; ++t) {
     CYB_UNROLL for (int h = 0; h < R; ++h) sums[t][h] =
         iadd(acc_sum(first[t][h]), acc_sum(last[t][h]));

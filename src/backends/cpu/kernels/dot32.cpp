@@ -33,10 +33,9 @@ CYB_FN void add_minimum(const F (&m)[R], const Record<T>& rec, F (&acc)[T][R]) {
 }
 
 template <int R>
-CYB_FN void load_scales(const std::uint8_t* p, std::size_t row, F (&d)[R]) {
+CYB_FN void load_scales(const std::uint8_t* p, F (&d)[R]) {
   CYB_UNROLL for (int h = 0; h < R; ++h) {
-    d[h] = load_half(reinterpret_cast<const std::uint16_t*>(p) + row +
-                     static_cast<std::size_t>(h) * kL);
+    d[h] = load_half(reinterpret_cast<const std::uint16_t*>(p) + static_cast<std::size_t>(h) * kL);
   }
 }
 
@@ -44,14 +43,14 @@ CYB_FN void load_scales(const std::uint8_t* p, std::size_t row, F (&d)[R]) {
 struct Q4 {
   static constexpr std::size_t kBytes = 288;
   template <int T, int R>
-  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+  CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
     Acc a[T][R];
     start<T, R>(rec, kStart8, a);
-    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(p + 32 + 64 * v, row, v, rec, a);
+    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(p + 32 + 64 * v, v, rec, a);
     I sums[T][R];
     sum_all<T, R>(a, sums);
     F d[R];
-    load_scales<R>(p, row, d);
+    load_scales<R>(p, d);
     finish_block<T, R>(sums, d, rec, acc);
   }
 };
@@ -60,16 +59,16 @@ struct Q4 {
 struct Q4_1 {
   static constexpr std::size_t kBytes = 320;
   template <int T, int R>
-  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+  CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
     Acc a[T][R];
     start_zero<T, R>(a);
-    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(p + 64 + 64 * v, row, v, rec, a);
+    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(p + 64 + 64 * v, v, rec, a);
     I sums[T][R];
     sum_all<T, R>(a, sums);
     F d[R];
-    load_scales<R>(p + 32, row, d);
+    load_scales<R>(p + 32, d);
     add_minimum<T, R>(d, rec, acc);
-    load_scales<R>(p, row, d);
+    load_scales<R>(p, d);
     finish_block<T, R>(sums, d, rec, acc);
   }
 };
@@ -78,19 +77,19 @@ struct Q4_1 {
 struct Q5_0 {
   static constexpr std::size_t kBytes = 352;
   template <int T, int R>
-  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+  CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
     Acc a[T][R];
     start<T, R>(rec, kStart16, a);
     const std::uint8_t* low = p + 32;
     const std::uint8_t* high = p + 288;
-    five_bit_steps<T, R, 0, true>(low, high, row, rec, a);
-    five_bit_steps<T, R, 1, true>(low, high, row, rec, a);
-    five_bit_steps<T, R, 2, true>(low, high, row, rec, a);
-    five_bit_steps<T, R, 3, true>(low, high, row, rec, a);
+    five_bit_steps<T, R, 0, true>(low, high, rec, a);
+    five_bit_steps<T, R, 1, true>(low, high, rec, a);
+    five_bit_steps<T, R, 2, true>(low, high, rec, a);
+    five_bit_steps<T, R, 3, true>(low, high, rec, a);
     I sums[T][R];
     sum_all<T, R>(a, sums);
     F d[R];
-    load_scales<R>(p, row, d);
+    load_scales<R>(p, d);
     finish_block<T, R>(sums, d, rec, acc);
   }
 };
@@ -99,13 +98,13 @@ struct Q5_0 {
 struct Q5_1 {
   static constexpr std::size_t kBytes = 384;
   template <int T, int R>
-  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+  CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
     I sums[T][R];
-    five_bit_sums<T, R>(p + 64, p + 320, row, rec, sums);
+    five_bit_sums<T, R>(p + 64, p + 320, rec, sums);
     F d[R];
-    load_scales<R>(p + 32, row, d);
+    load_scales<R>(p + 32, d);
     add_minimum<T, R>(d, rec, acc);
-    load_scales<R>(p, row, d);
+    load_scales<R>(p, d);
     finish_block<T, R>(sums, d, rec, acc);
   }
 };
@@ -114,15 +113,14 @@ struct Q5_1 {
 struct Q8 {
   static constexpr std::size_t kBytes = 544;
   template <int T, int R>
-  CYB_FN void block(const std::uint8_t* p, std::size_t row, const Record<T>& rec, F (&acc)[T][R]) {
+  CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
     decltype(sw_start(p)) a[T][R];
     CYB_UNROLL for (int t = 0; t < T; ++t) {
       CYB_UNROLL for (int h = 0; h < R; ++h) a[t][h] = sw_start(rec.word(kStart8, t));
     }
     CYB_UNROLL for (int g = 0; g < 8; ++g) {
       CYB_UNROLL for (int h = 0; h < R; ++h) {
-        const SignedWeight w =
-            sw_load(p + 32 + 64 * g + 4 * (row + static_cast<std::size_t>(h) * kL));
+        const SignedWeight w = sw_load(p + 32 + 64 * g + 4 * kL * static_cast<std::size_t>(h));
         CYB_UNROLL for (int t = 0; t < T; ++t) {
           a[t][h] = sw_step(a[t][h], w, bspread(rec.word(static_cast<std::size_t>(g), t)));
           CYB_ORDER(a[t][h]);
@@ -134,14 +132,13 @@ struct Q8 {
       CYB_UNROLL for (int h = 0; h < R; ++h) sums[t][h] = sw_sum(a[t][h]);
     }
     F d[R];
-    load_scales<R>(p, row, d);
+    load_scales<R>(p, d);
     finish_block<T, R>(sums, d, rec, acc);
   }
 };
 
 template <class Format, int T, int R>
-CYB_FN void tile(const DotJob& job, std::size_t row, const std::uint8_t* acts, std::size_t ahead,
-                 float* out) {
+CYB_FN void tile(const DotJob& job, const std::uint8_t* acts, std::size_t ahead, float* out) {
   F acc[T][R];
   CYB_UNROLL for (int t = 0; t < T; ++t) {
     CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] = vzero();
@@ -149,13 +146,13 @@ CYB_FN void tile(const DotJob& job, std::size_t row, const std::uint8_t* acts, s
   const std::uint8_t* p = job.panel;
   for (std::size_t b = 0; b < job.n_blocks; ++b) {
     prefetch_block<Format::kBytes>(p + ahead);
-    Format::template block<T, R>(p, row, Record<T>{acts}, acc);
+    Format::template block<T, R>(p, Record<T>{acts}, acc);
     p += Format::kBytes;
     acts += T * kRecordBytes;
   }
   CYB_UNROLL for (int t = 0; t < T; ++t) {
     CYB_UNROLL for (int h = 0; h < R; ++h)
-        vstore(acc[t][h], out + 16 * t + row + static_cast<std::size_t>(h) * kL);
+        vstore(acc[t][h], out + 16 * t + static_cast<std::size_t>(h) * kL);
   }
 }
 
@@ -167,14 +164,14 @@ HWY_NOINLINE void dot(const DotJob& job) noexcept {
   std::size_t left = job.n_tokens;
   std::size_t ahead = kPrefetchBytes;
   for (; left >= kTileTokens; left -= kTileTokens) {
-    tile<Format, kTile, kR>(job, 0, acts, ahead, out);
+    tile<Format, kTile, kR>(job, acts, ahead, out);
     ahead = 0;
     acts += kTileTokens * job.n_blocks * kRecordBytes;
     out += kTileTokens * 16;
   }
-  if (left == 1) tile<Format, 1, kR>(job, 0, acts, ahead, out);
-  if (left == 2) tile<Format, 2, kR>(job, 0, acts, ahead, out);
-  if (left == 3) tile<Format, 3, kR>(job, 0, acts, ahead, out);
+  if (left == 1) tile<Format, 1, kR>(job, acts, ahead, out);
+  if (left == 2) tile<Format, 2, kR>(job, acts, ahead, out);
+  if (left == 3) tile<Format, 3, kR>(job, acts, ahead, out);
 }
 
 }  // namespace

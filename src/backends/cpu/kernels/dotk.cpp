@@ -19,9 +19,8 @@ struct Partial {
   F s[T][R], m[T][R];
 };
 
-CYB_FN F half_at(const std::uint8_t* p, std::size_t row, int h) {
-  return load_half(reinterpret_cast<const std::uint16_t*>(p) + row +
-                   static_cast<std::size_t>(h) * kL);
+CYB_FN F half_at(const std::uint8_t* p, int h) {
+  return load_half(reinterpret_cast<const std::uint16_t*>(p) + static_cast<std::size_t>(h) * kL);
 }
 
 /// s += f32(sum) * dx.
@@ -35,10 +34,9 @@ CYB_FN void add_sums(const I (&sums)[T][R], const Record<T>& rec, F (&s)[T][R]) 
 
 /// m += minimum * sx, one 8-bit minimum per row and 32 k.
 template <int T, int R>
-CYB_FN void add_minima(const std::uint8_t* minima, std::size_t row, const Record<T>& rec,
-                       F (&m)[T][R]) {
+CYB_FN void add_minima(const std::uint8_t* minima, const Record<T>& rec, F (&m)[T][R]) {
   CYB_UNROLL for (int h = 0; h < R; ++h) {
-    const F minimum = icvt(load_u8(minima + row + static_cast<std::size_t>(h) * kL));
+    const F minimum = icvt(load_u8(minima + static_cast<std::size_t>(h) * kL));
     CYB_UNROLL for (int t = 0; t < T; ++t) m[t][h] = vfma(minimum, vset(rec.f32(kSx, t)), m[t][h]);
   }
 }
@@ -50,20 +48,19 @@ struct Q4k {
   static constexpr std::size_t kSubs = 320;
   static constexpr bool kMinimum = true;
   template <int T, int R>
-  CYB_FN void sub_block(const std::uint8_t* p, int j, std::size_t row, const Record<T>& rec,
-                        Partial<T, R>& part) {
+  CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
     const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
     const std::uint8_t* scales = p + 64 + 32 * j;
     Acc a[T][R];
     start_zero<T, R>(a);
-    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(q + 64 * v, row, v, rec, a);
+    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(q + 64 * v, v, rec, a);
     I sums[T][R];
     CYB_UNROLL for (int h = 0; h < R; ++h) {
-      const Scale sc = scale_of(load_u8(scales + row + static_cast<std::size_t>(h) * kL));
+      const Scale sc = scale_of(load_u8(scales + static_cast<std::size_t>(h) * kL));
       CYB_UNROLL for (int t = 0; t < T; ++t) sums[t][h] = acc_scaled(a[t][h], sc);
     }
     add_sums<T, R>(sums, rec, part.s);
-    add_minima<T, R>(scales + 16, row, rec, part.m);
+    add_minima<T, R>(scales + 16, rec, part.m);
   }
 };
 
@@ -74,21 +71,20 @@ struct Q5k {
   static constexpr std::size_t kSubs = 320;
   static constexpr bool kMinimum = true;
   template <int T, int R>
-  CYB_FN void sub_block(const std::uint8_t* p, int j, std::size_t row, const Record<T>& rec,
-                        Partial<T, R>& part) {
+  CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
     const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
     const std::uint8_t* scales = p + 64 + 32 * j;
     Acc first[T][R], last[T][R];
-    five_bit_halves<T, R>(q, q + 256, row, rec, first, last);
+    five_bit_halves<T, R>(q, q + 256, rec, first, last);
     I sums[T][R];
     CYB_UNROLL for (int h = 0; h < R; ++h) {
-      const Scale sc = scale_of(load_u8(scales + row + static_cast<std::size_t>(h) * kL));
+      const Scale sc = scale_of(load_u8(scales + static_cast<std::size_t>(h) * kL));
       CYB_UNROLL for (int t = 0; t < T; ++t) {
         sums[t][h] = iadd(acc_scaled(first[t][h], sc), acc_scaled(last[t][h], sc));
       }
     }
     add_sums<T, R>(sums, rec, part.s);
-    add_minima<T, R>(scales + 16, row, rec, part.m);
+    add_minima<T, R>(scales + 16, rec, part.m);
   }
 };
 
@@ -104,10 +100,10 @@ CYB_FN void scale_halves(const Acc (&first)[T][R], const Acc (&last)[T][R], cons
 }
 
 template <int R>
-CYB_FN void load_signed_scales(const std::uint8_t* scales, std::size_t row, I (&sc)[2][R]) {
+CYB_FN void load_signed_scales(const std::uint8_t* scales, I (&sc)[2][R]) {
   CYB_UNROLL for (int h = 0; h < R; ++h) {
-    sc[0][h] = load_s8(scales + row + static_cast<std::size_t>(h) * kL);
-    sc[1][h] = load_s8(scales + 16 + row + static_cast<std::size_t>(h) * kL);
+    sc[0][h] = load_s8(scales + static_cast<std::size_t>(h) * kL);
+    sc[1][h] = load_s8(scales + 16 + static_cast<std::size_t>(h) * kL);
   }
 }
 
@@ -119,33 +115,32 @@ struct Q6k {
   static constexpr std::size_t kSubs = 288;
   static constexpr bool kMinimum = false;
   template <int T, int R, int G>
-  CYB_FN void group(const std::uint8_t* q, std::size_t row, const Record<T>& rec, Acc (&a)[T][R]) {
+  CYB_FN void group(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
     B w[R];
     const B mask = bset(15);
     CYB_UNROLL for (int h = 0; h < R; ++h) {
-      const B nibbles = bload(row_bytes(q + 64 * (G % 4), row, h));
+      const B nibbles = bload(row_bytes(q + 64 * (G % 4), h));
       const B low = G < 4 ? band(nibbles, mask) : band(bshr<4>(nibbles), mask);
-      w[h] = bor(low, two_bits<G, 4>(bload(row_bytes(q + 256 + 64 * (G / 4), row, h))));
+      w[h] = bor(low, two_bits<G, 4>(bload(row_bytes(q + 256 + 64 * (G / 4), h))));
     }
     group_step<T, R>(w, G, rec, a);
   }
   template <int T, int R>
-  CYB_FN void sub_block(const std::uint8_t* p, int j, std::size_t row, const Record<T>& rec,
-                        Partial<T, R>& part) {
+  CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
     const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
     Acc first[T][R], last[T][R];
     start<T, R>(rec, kStart32a, first);
-    group<T, R, 0>(q, row, rec, first);
-    group<T, R, 1>(q, row, rec, first);
-    group<T, R, 2>(q, row, rec, first);
-    group<T, R, 3>(q, row, rec, first);
+    group<T, R, 0>(q, rec, first);
+    group<T, R, 1>(q, rec, first);
+    group<T, R, 2>(q, rec, first);
+    group<T, R, 3>(q, rec, first);
     start<T, R>(rec, kStart32b, last);
-    group<T, R, 4>(q, row, rec, last);
-    group<T, R, 5>(q, row, rec, last);
-    group<T, R, 6>(q, row, rec, last);
-    group<T, R, 7>(q, row, rec, last);
+    group<T, R, 4>(q, rec, last);
+    group<T, R, 5>(q, rec, last);
+    group<T, R, 6>(q, rec, last);
+    group<T, R, 7>(q, rec, last);
     I sc[2][R], sums[T][R];
-    load_signed_scales<R>(p + 32 + 32 * j, row, sc);
+    load_signed_scales<R>(p + 32 + 32 * j, sc);
     scale_halves<T, R>(first, last, sc, sums);
     add_sums<T, R>(sums, rec, part.s);
   }
@@ -159,17 +154,16 @@ struct Q3k {
   static constexpr std::size_t kSubs = 288;
   static constexpr bool kMinimum = false;
   template <int T, int R, int G>
-  CYB_FN void group(const std::uint8_t* q, std::size_t row, const Record<T>& rec, Acc (&a)[T][R]) {
+  CYB_FN void group(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
     B w[R];
     CYB_UNROLL for (int h = 0; h < R; ++h) {
-      w[h] = bor(two_bits<G, 0>(bload(row_bytes(q + 64 * (G / 4), row, h))),
-                 move_bit<G, 2>(bload(row_bytes(q + 128, row, h))));
+      w[h] = bor(two_bits<G, 0>(bload(row_bytes(q + 64 * (G / 4), h))),
+                 move_bit<G, 2>(bload(row_bytes(q + 128, h))));
     }
     group_step<T, R>(w, G, rec, a);
   }
   template <int T, int R>
-  CYB_FN void sub_block(const std::uint8_t* p, int j, std::size_t row, const Record<T>& rec,
-                        Partial<T, R>& part) {
+  CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
     const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
     Acc first[T][R], last[T][R];
     CYB_UNROLL for (int t = 0; t < T; ++t) {
@@ -178,16 +172,16 @@ struct Q3k {
         last[t][h] = acc_start_eighth(rec.word(kStart32b, t));
       }
     }
-    group<T, R, 0>(q, row, rec, first);
-    group<T, R, 1>(q, row, rec, first);
-    group<T, R, 2>(q, row, rec, first);
-    group<T, R, 3>(q, row, rec, first);
-    group<T, R, 4>(q, row, rec, last);
-    group<T, R, 5>(q, row, rec, last);
-    group<T, R, 6>(q, row, rec, last);
-    group<T, R, 7>(q, row, rec, last);
+    group<T, R, 0>(q, rec, first);
+    group<T, R, 1>(q, rec, first);
+    group<T, R, 2>(q, rec, first);
+    group<T, R, 3>(q, rec, first);
+    group<T, R, 4>(q, rec, last);
+    group<T, R, 5>(q, rec, last);
+    group<T, R, 6>(q, rec, last);
+    group<T, R, 7>(q, rec, last);
     I sc[2][R], sums[T][R];
-    load_signed_scales<R>(p + 32 + 32 * j, row, sc);
+    load_signed_scales<R>(p + 32 + 32 * j, sc);
     scale_halves<T, R>(first, last, sc, sums);
     add_sums<T, R>(sums, rec, part.s);
   }
@@ -201,38 +195,37 @@ struct Q2k {
   static constexpr std::size_t kSubs = 320;
   static constexpr bool kMinimum = true;
   template <int T, int R, int G>
-  CYB_FN void group(const std::uint8_t* q, std::size_t row, const Record<T>& rec, Acc (&a)[T][R]) {
+  CYB_FN void group(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
     B w[R];
     CYB_UNROLL for (int h = 0; h < R; ++h) w[h] =
-        two_bits<G, 0>(bload(row_bytes(q + 64 * (G / 4), row, h)));
+        two_bits<G, 0>(bload(row_bytes(q + 64 * (G / 4), h)));
     group_step<T, R>(w, G, rec, a);
   }
   template <int T, int R>
-  CYB_FN void sub_block(const std::uint8_t* p, int j, std::size_t row, const Record<T>& rec,
-                        Partial<T, R>& part) {
+  CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
     const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
     Acc first[T][R], last[T][R];
     start_zero<T, R>(first);
-    group<T, R, 0>(q, row, rec, first);
-    group<T, R, 1>(q, row, rec, first);
-    group<T, R, 2>(q, row, rec, first);
-    group<T, R, 3>(q, row, rec, first);
+    group<T, R, 0>(q, rec, first);
+    group<T, R, 1>(q, rec, first);
+    group<T, R, 2>(q, rec, first);
+    group<T, R, 3>(q, rec, first);
     start_zero<T, R>(last);
-    group<T, R, 4>(q, row, rec, last);
-    group<T, R, 5>(q, row, rec, last);
-    group<T, R, 6>(q, row, rec, last);
-    group<T, R, 7>(q, row, rec, last);
+    group<T, R, 4>(q, rec, last);
+    group<T, R, 5>(q, rec, last);
+    group<T, R, 6>(q, rec, last);
+    group<T, R, 7>(q, rec, last);
     const std::uint8_t* scales = p + 64 + 32 * j;
     I sc[2][R], sums[T][R];
     CYB_UNROLL for (int h = 0; h < R; ++h) {
-      const std::size_t at = row + static_cast<std::size_t>(h) * kL;
+      const std::size_t at = static_cast<std::size_t>(h) * kL;
       sc[0][h] = iand(load_u8(scales + at), iset(15));
       sc[1][h] = iand(load_u8(scales + 16 + at), iset(15));
     }
     scale_halves<T, R>(first, last, sc, sums);
     add_sums<T, R>(sums, rec, part.s);
     CYB_UNROLL for (int h = 0; h < R; ++h) {
-      const std::size_t at = row + static_cast<std::size_t>(h) * kL;
+      const std::size_t at = static_cast<std::size_t>(h) * kL;
       const I m0 = ishr(load_u8(scales + at), 4), m1 = ishr(load_u8(scales + 16 + at), 4);
       CYB_UNROLL for (int t = 0; t < T; ++t) {
         part.m[t][h] = vfma(icvt(pair_dot(m0, m1, rec.word(kHalfSums, t))), vset(rec.f32(kDx, t)),
@@ -243,8 +236,8 @@ struct Q2k {
 };
 
 template <class Format, int T, int R>
-CYB_FN void super_block(const std::uint8_t* p, std::size_t row, const std::uint8_t* acts,
-                        std::size_t ahead, F (&acc)[T][R]) {
+CYB_FN void super_block(const std::uint8_t* p, const std::uint8_t* acts, std::size_t ahead,
+                        F (&acc)[T][R]) {
   Partial<T, R> part;
   CYB_UNROLL for (int t = 0; t < T; ++t) {
     CYB_UNROLL for (int h = 0; h < R; ++h) part.s[t][h] = part.m[t][h] = vzero();
@@ -252,13 +245,13 @@ CYB_FN void super_block(const std::uint8_t* p, std::size_t row, const std::uint8
   for (int j = 0; j < 8; ++j) {
     prefetch_block<Format::kBytes / 8>(p + ahead +
                                        Format::kBytes / 8 * static_cast<std::size_t>(j));
-    Format::template sub_block<T, R>(p, j, row, Record<T>{acts}, part);
+    Format::template sub_block<T, R>(p, j, Record<T>{acts}, part);
     acts += T * kRecordBytes;
   }
   CYB_UNROLL for (int h = 0; h < R; ++h) {
-    const F d = half_at(p, row, h);
+    const F d = half_at(p, h);
     if constexpr (Format::kMinimum) {
-      const F dmin = half_at(p + 32, row, h);
+      const F dmin = half_at(p + 32, h);
       CYB_UNROLL for (int t = 0; t < T; ++t) acc[t][h] = vfnma(dmin, part.m[t][h], acc[t][h]);
     }
     CYB_UNROLL for (int t = 0; t < T; ++t) acc[t][h] = vfma(d, part.s[t][h], acc[t][h]);
@@ -266,46 +259,39 @@ CYB_FN void super_block(const std::uint8_t* p, std::size_t row, const std::uint8
 }
 
 template <class Format, int T, int R>
-CYB_FN void tile(const DotJob& job, std::size_t row, const std::uint8_t* acts, std::size_t ahead,
-                 float* out) {
+CYB_FN void tile(const DotJob& job, const std::uint8_t* acts, std::size_t ahead, float* out) {
   F acc[T][R];
   CYB_UNROLL for (int t = 0; t < T; ++t) {
     CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] = vzero();
   }
   const std::uint8_t* p = job.panel;
   for (std::size_t b = 0; b < job.n_blocks; b += 8) {
-    super_block<Format, T, R>(p, row, acts, ahead, acc);
+    super_block<Format, T, R>(p, acts, ahead, acc);
     p += Format::kBytes;
     acts += 8 * T * kRecordBytes;
   }
   CYB_UNROLL for (int t = 0; t < T; ++t) {
     CYB_UNROLL for (int h = 0; h < R; ++h)
-        vstore(acc[t][h], out + 16 * t + row + static_cast<std::size_t>(h) * kL);
+        vstore(acc[t][h], out + 16 * t + static_cast<std::size_t>(h) * kL);
   }
-}
-
-/// Three sums per output do not leave room for two row vectors of four tokens: one vector at a time
-/// above one token.
-template <class Format, int T>
-CYB_FN void halves(const DotJob& job, const std::uint8_t* acts, std::size_t ahead, float* out) {
-  for (std::size_t row = 0; row < 16; row += kL) tile<Format, T, 1>(job, row, acts, ahead, out);
 }
 
 template <class Format>
 HWY_NOINLINE void dot(const DotJob& job) noexcept {
+  constexpr int kTile = static_cast<int>(kTileTokens);
   const std::uint8_t* acts = job.acts;
   float* out = job.out;
   std::size_t left = job.n_tokens;
   std::size_t ahead = kPrefetchBytes;
   for (; left >= kTileTokens; left -= kTileTokens) {
-    halves<Format, static_cast<int>(kTileTokens)>(job, acts, ahead, out);
+    tile<Format, kTile, kR>(job, acts, ahead, out);
     ahead = 0;
     acts += kTileTokens * job.n_blocks * kRecordBytes;
     out += kTileTokens * 16;
   }
-  if (left == 1) tile<Format, 1, kR>(job, 0, acts, ahead, out);
-  if (left == 2) halves<Format, 2>(job, acts, ahead, out);
-  if (left == 3) halves<Format, 3>(job, acts, ahead, out);
+  if (left == 1) tile<Format, 1, kR>(job, acts, ahead, out);
+  if (left == 2) tile<Format, 2, kR>(job, acts, ahead, out);
+  if (left == 3) tile<Format, 3, kR>(job, acts, ahead, out);
 }
 
 }  // namespace
