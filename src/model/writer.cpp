@@ -160,7 +160,8 @@ Result<WrittenModel> write_model(const std::string& path, const ModelDraft& draf
     return write_checked(path, draft, text, options);
   };
   auto result = write();
-  if (!result && result.error().kind() == ErrorKind::kFormat) {
+  const ErrorKind kind = result ? ErrorKind::kInternal : result.error().kind();
+  if (!result && (kind == ErrorKind::kFormat || kind == ErrorKind::kGraph)) {
     return fail(std::move(result).error().in(path));
   }
   return result;

@@ -125,6 +125,20 @@ Result<void> WriterText::add_part(std::string_view name, std::string_view format
   return {};
 }
 
+Result<void> WriterText::check_graph() const {
+  CYB_ASSIGN(const std::vector<std::byte> bytes, graph_from_hex(*draft_->graph_hex));
+  CYB_ASSIGN(const Graph graph, decode_graph(bytes));
+  std::map<std::string_view, const TensorEntry*> by_name;
+  for (const TensorEntry& entry : entries_) by_name.emplace(entry.name, &entry);
+  const WeightLookup weights = [&](std::string_view name) -> std::optional<TensorSpec> {
+    const auto it = by_name.find(name);
+    if (it == by_name.end()) return std::nullopt;
+    return TensorSpec::of(it->second->dtype, it->second->shape);
+  };
+  CYB_TRY(validate_graph(graph, weights));
+  return {};
+}
+
 Result<void> WriterText::make_parts() {
   const std::size_t n_tokens = draft_->vocab.tokens.size();
   const auto expected = expected_tokens(config_);
@@ -136,7 +150,10 @@ Result<void> WriterText::make_parts() {
   CYB_TRY(add_part("card", "md", draft_->card));
   CYB_TRY(add_part("config", "toml", write_toml(config_)));
   CYB_TRY(add_part("program", "tri", draft_->program));
-  if (draft_->graph_hex) CYB_TRY(add_part("graph", "hex", *draft_->graph_hex));
+  if (draft_->graph_hex) {
+    CYB_TRY(check_graph());
+    CYB_TRY(add_part("graph", "hex", *draft_->graph_hex));
+  }
   CYB_TRY(add_part("tensors", "toml", ""));
   CYB_TRY(add_part("vocab", "toml", std::move(vocab)));
   if (draft_->chat) CYB_TRY(add_part("chat", "toml", write_toml(*draft_->chat)));

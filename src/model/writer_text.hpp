@@ -39,6 +39,8 @@ class WriterText {
   Result<void> lay_out();
   Result<void> make_config();
   Result<void> make_parts();
+  /// A stored graph must be one that a reader accepts with these tensors (G codes).
+  Result<void> check_graph() const;
   Result<void> add_part(std::string_view name, std::string_view format, std::string body);
   /// The tensors part with the hashes that are known, or zero digests.
   std::string tensors_body() const;

@@ -226,6 +226,32 @@ TEST(WriterRefuses, WhatAReaderWouldRefuse) {
             "InvalidInput input: model name \"../x\": want 1 to 128 of A-Z a-z 0-9 . _ -");
 }
 
+TEST(WriterRefuses, AGraphThatIsNotValid) {
+  ModelDraft draft = example_draft();
+  draft.graph_hex = "00";
+  EXPECT_EQ(error_of(draft), "G01 graph: not a CYIR v1 graph");
+  const std::string nodes =
+      "version = 1\nsymbols = [\"B\", \"S\"]\noutputs = [\"y\"]\n[[inputs]]\nname = \"ids\"\ndtype "
+      "= \"i32\"\n"
+      "shape = [\"B\", \"S\"]\n[[nodes]]\nid = 0\nop = \"TokenEmbed\"\nin = [\"ids\", \"";
+  const auto graph = [&](const std::string& weight) {
+    return graph_to_hex(
+        encode_graph(parse_graph_toml(nodes + weight + "\"]\nout = [\"y\"]\n").value()));
+  };
+  draft.graph_hex = graph("model.embed.weight");
+  EXPECT_EQ(
+      error_of(draft),
+      "G08 graph: node 0: \"model.embed.weight\" is not an input, an earlier output or a weight");
+  draft.graph_hex = graph("model.embed_tokens.weight");
+  const TemporaryFolder folder;
+  const auto written = write_model(folder / "m", draft);
+  ASSERT_TRUE(written.has_value()) << written.error().text();
+  const auto model = Model::open(folder / "m");
+  ASSERT_TRUE(model.has_value()) << model.error().text();
+  EXPECT_TRUE((*model)->verify().has_value());
+  EXPECT_EQ((*model)->graph()->nodes.size(), 1u);
+}
+
 TEST(WriterRefuses, CancelledLeavesNothing) {
   std::stop_source source;
   WriteOptions options;
