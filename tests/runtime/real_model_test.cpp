@@ -121,5 +121,42 @@ TEST(SlowRealModels, Qwen25Coder) {
   check_model(kQwen25Coder, "reference", "curated", false, kExact);
 }
 
+// Equal bits on real block weights and panels: chunks, threads, rows asked for, packed weights of
+// its own or mapped.
+TEST(RealModels, SmolLm2IsDeterministic) {
+  ASSERT_TRUE(model_present(kSmolLm2)) << model_hint(kSmolLm2);
+  const TemporaryFolder cache;
+  ::setenv("CYB_CACHE", cache.path().c_str(), 1);
+  const json prompt = golden(kSmolLm2).at("prompts").at(0);
+  auto ids = prompt.at("prompt_ids").get<std::vector<std::int32_t>>();
+  const auto greedy = prompt.at("transformers").at("greedy_ids").get<std::vector<std::int32_t>>();
+  ids.insert(ids.end(), greedy.begin(), greedy.end());
+  ids.resize(37);
+  std::vector<float> expected;
+  struct Case {
+    unsigned threads;
+    std::uint32_t chunk;
+    bool pack_cache;
+  };
+  for (const Case& c :
+       {Case{1, 1, false}, Case{2, 512, false}, Case{1, 512, true}, Case{3, 512, true},
+        Case{2, 3, true}, Case{2, 16, false}, Case{2, 17, false}}) {
+    EngineOptions options;
+    options.backend = "cpu";
+    options.isa = regime_isa();
+    options.n_threads = c.threads;
+    options.chunk_tokens = c.chunk;
+    options.ctx_tokens = 128;
+    options.pack_cache = c.pack_cache;
+    Session session(value(Engine::load(imported(kSmolLm2), options)));
+    value(session.prefill(ids));
+    const std::vector<float> got = value(session.logits());
+    if (expected.empty()) expected = got;
+    EXPECT_EQ(got, expected) << c.threads << " threads, chunks of " << c.chunk
+                             << (c.pack_cache ? ", mapped" : "");
+  }
+  ::unsetenv("CYB_CACHE");
+}
+
 }  // namespace
 }  // namespace cyb::test
