@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -25,12 +26,24 @@ bool is_control(char c) noexcept {
   return (u < 0x20 && c != '\t') || u == 0x7F;
 }
 
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+/// Value of a hex digit, -1 for other bytes.
+constexpr auto kHexDigits = [] {
+  std::array<std::int8_t, 256> values{};
+  values.fill(-1);
+  for (std::size_t i = 0; i < 10; ++i) values['0' + i] = static_cast<std::int8_t>(i);
+  for (std::size_t i = 0; i < 6; ++i) {
+    values['a' + i] = values['A' + i] = static_cast<std::int8_t>(10 + i);
+  }
+  return values;
+}();
+
+/// Bytes at which the scan of a basic string stops: quote, back-slash, control characters.
+constexpr auto kStops = [] {
+  std::array<bool, 256> stops{};
+  for (std::size_t c = 0; c < 0x20; ++c) stops[c] = c != '\t';
+  stops[0x7F] = stops['"'] = stops['\\'] = true;
+  return stops;
+}();
 
 /// The character that a one-letter escape stands for, 0 if there is none.
 char simple_escape(char c) noexcept {
@@ -121,6 +134,7 @@ Result<void> TomlCursor::expect(char c) {
 }
 
 Result<void> TomlCursor::end_of_line() {
+  if (consume('\n')) return {};
   skip_spaces();
   if (peek() == '#') at_ = std::min(text_.find('\n', at_), text_.size());
   if (at_end()) return {};
@@ -155,6 +169,19 @@ Result<std::string_view> TomlCursor::key() {
 }
 
 Result<std::uint64_t> TomlCursor::index_key(std::uint64_t max) {
+  // The common form, `<digits> =`: a dictionary has hundreds of thousands of these.
+  std::uint64_t plain = 0;
+  std::size_t end_of_digits = at_;
+  while (end_of_digits < text_.size() && end_of_digits - at_ < 9 && text_[end_of_digits] >= '0' &&
+         text_[end_of_digits] <= '9') {
+    plain = 10 * plain + static_cast<std::uint64_t>(text_[end_of_digits++] - '0');
+  }
+  const bool leading_zero = text_.substr(at_).starts_with('0') && end_of_digits - at_ > 1;
+  if (end_of_digits > at_ && !leading_zero && plain <= max &&
+      text_.substr(end_of_digits).starts_with(' ')) {
+    at_ = end_of_digits;
+    return plain;
+  }
   CYB_ASSIGN(const std::string_view name, key());
   std::uint64_t value = 0;
   const char* const end = name.data() + name.size();
@@ -193,10 +220,7 @@ Result<std::string_view> TomlCursor::basic_string() {
   std::size_t begin = ++at_;
   bool escaped = false;
   while (true) {
-    while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\\' &&
-           !is_control(text_[at_])) {
-      ++at_;
-    }
+    while (at_ < text_.size() && !kStops[static_cast<unsigned char>(text_[at_])]) ++at_;
     const char stop = peek();
     if (stop != '"' && stop != '\\') return fail(error("string is not closed"));
     if (stop == '"' && !escaped) break;
@@ -224,14 +248,16 @@ Result<void> TomlCursor::escape() {
     return {};
   }
   if (kind != 'u' && kind != 'U') return fail(error("unknown escape in a string"));
-  ++at_;
+  const std::string_view digits = text_.substr(at_ + 1, kind == 'u' ? 4 : 8);
   char32_t code_point = 0;
-  for (int i = 0; i < (kind == 'u' ? 4 : 8); ++i) {
-    const int digit = hex_digit(peek());
+  for (const char c : digits) {
+    const int digit = kHexDigits[static_cast<unsigned char>(c)];
     if (digit < 0) return fail(error("bad hex digit in a string escape"));
     code_point = code_point << 4 | static_cast<char32_t>(digit);
-    ++at_;
   }
+  if (digits.size() != (kind == 'u' ? 4u : 8u))
+    return fail(error("bad hex digit in a string escape"));
+  at_ += 1 + digits.size();
   if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point <= 0xDFFF)) {
     return fail(error("string escape is not a Unicode scalar value"));
   }

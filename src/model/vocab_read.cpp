@@ -205,8 +205,9 @@ class VocabReader {
     return {};
   }
 
+  /// A `[types]` table that is there types every token, with 1 where it says nothing.
   Result<void> finish_types() {
-    if (out_.types.empty()) return {};
+    if (std::ranges::count(sections_, "types") == 0) return {};
     const std::size_t n = out_.tokens.size();
     if (out_.types.size() > n) {
       return fail(

@@ -18,8 +18,8 @@ Result<VocabData> read_vocab(std::string_view text, std::optional<std::uint64_t>
 /// F34 `vocab: merge <r> names an unknown token`: a side of a merge, or what it makes, is no token.
 Result<void> check_merges(const VocabData& vocab);
 
-/// Canonical text: tokens, merges, scores, types, special, particles; empty ones are left out, and
-/// code points above U+007E are escaped. Errors: F05, F34.
+/// Canonical text: tokens, merges, scores, types (but normal ones), special, particles; empty ones
+/// are left out, and code points above U+007E are escaped. Errors: F05, F34.
 Result<std::string> write_vocab(const VocabData& vocab);
 
 }  // namespace cyb

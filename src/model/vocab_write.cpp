@@ -74,6 +74,20 @@ void append_section(std::string& out, std::string_view name, std::size_t n, Valu
   }
 }
 
+/// Only what is not normal: nearly every token of a big vocabulary is.
+void append_types(std::string& out, const std::vector<TokenType>& types) {
+  if (types.empty()) return;
+  if (!out.empty()) out += '\n';
+  out += "[types]\n";
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (types[i] == TokenType::kNormal) continue;
+    append_number(out, i);
+    out += " = ";
+    append_number(out, static_cast<std::size_t>(types[i]));
+    out += '\n';
+  }
+}
+
 }  // namespace
 
 Result<std::string> write_vocab(const VocabData& vocab) {
@@ -90,9 +104,7 @@ Result<std::string> write_vocab(const VocabData& vocab) {
   });
   append_section(out, "scores", vocab.scores.size(),
                  [&](std::size_t i) { append_score(out, vocab.scores[i]); });
-  append_section(out, "types", vocab.types.size(), [&](std::size_t i) {
-    append_number(out, static_cast<std::size_t>(vocab.types[i]));
-  });
+  append_types(out, vocab.types);
   if (!vocab.special.empty()) {
     if (!out.empty()) out += '\n';
     out += fmt::format("[special]\nids = [{}]\n", fmt::join(vocab.special, ", "));

@@ -329,6 +329,20 @@ TEST(Vocab, ArbitraryOrderQuotesAndEscapes) {
   EXPECT_EQ(vocab->special, (std::vector<std::int32_t>{2, 0}));
 }
 
+TEST(Vocab, NormalTypesAreNotWrittenButKept) {
+  VocabData in;
+  in.tokens.push_back("a");
+  in.tokens.push_back("b");
+  in.types = {TokenType::kNormal, TokenType::kNormal};
+  EXPECT_EQ(write_vocab(in).value(), "[tokens]\n0 = \"a\"\n1 = \"b\"\n\n[types]\n");
+  EXPECT_EQ(read_vocab(write_vocab(in).value(), 2)->types, in.types);
+  in.types[1] = TokenType::kByte;
+  EXPECT_EQ(write_vocab(in).value(), "[tokens]\n0 = \"a\"\n1 = \"b\"\n\n[types]\n1 = 6\n");
+  EXPECT_EQ(read_vocab(write_vocab(in).value(), 2)->types, in.types);
+  in.types.clear();
+  EXPECT_TRUE(read_vocab(write_vocab(in).value(), 2)->types.empty());
+}
+
 TEST(Vocab, WritesAndReadsBackAnything) {
   VocabData in;
   for (std::uint32_t c = 1; c < 0x3000; c += 7) {
