@@ -87,7 +87,8 @@ CYB_API cyb_error* cyb_import(const char* source, const char* out_path, const ch
 
 /* ---- text and tokens ---- */
 
-enum { CYB_PARSE_SPECIAL = 1, CYB_NO_BOS = 2 };
+#define CYB_PARSE_SPECIAL 1u /* control tokens written in the text are matched */
+#define CYB_NO_BOS 2u        /* no begin-of-text token where the model would add one */
 
 /* `n_bytes` bytes of text to ids. */
 CYB_API cyb_error* cyb_tokenize(const cyb_model* model, const char* text, size_t n_bytes,

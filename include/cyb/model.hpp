@@ -26,7 +26,7 @@ struct ModelOptions {
   std::uint32_t ctx_tokens = 0;    // 0: what the model was trained for, at most 32768
   std::uint32_t max_sessions = 1;  // full contexts that the KV memory is for
   bool exact = false, no_fallback = false, verify = false;
-  Progress progress;
+  Progress progress{};
 };
 
 struct EncodeOptions {

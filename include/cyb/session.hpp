@@ -26,12 +26,12 @@ using OnText = std::function<bool(std::string_view text)>;
 
 struct AnswerOptions {
   std::uint32_t max_tokens = 0;  // 0: to a stop or a full context
-  std::optional<double> temperature, top_p, min_p, repetition_penalty;
-  std::optional<std::uint32_t> top_k;
+  std::optional<double> temperature{}, top_p{}, min_p{}, repetition_penalty{};
+  std::optional<std::uint32_t> top_k{};
   std::uint64_t seed = 0;  // 0: a new one each time
-  std::optional<std::uint32_t> logprobs;
-  std::vector<std::string> stop;
-  OnText on_text;
+  std::optional<std::uint32_t> logprobs{};
+  std::vector<std::string> stop{};
+  OnText on_text{};
 };
 
 /// A finished answer. Views live as long as it.

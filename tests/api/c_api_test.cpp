@@ -10,12 +10,11 @@
 
 #include "support/models.hpp"
 #include "support/process.hpp"
+#include "support/text_checkpoint.hpp"
 
 namespace {
 
 using cyb::test::TemporaryFolder;
-
-const std::string kModel = std::string(CYB_TESTS_DIR) + "/golden/gguf/llama.gguf";
 
 /// A store of its own for the process.
 class Api : public testing::Test {
@@ -23,8 +22,10 @@ class Api : public testing::Test {
   void SetUp() override {
     ::setenv("CYB_DATA", folder.file("data").c_str(), 1);
     ::setenv("CYB_CACHE", folder.file("cache").c_str(), 1);
+    ASSERT_TRUE(cyb::test::write_text_checkpoint(model_folder));
   }
   TemporaryFolder folder;
+  std::string model_folder = folder.file("talker");
 };
 
 TEST_F(Api, Versions) {
@@ -50,7 +51,7 @@ TEST_F(Api, ErrorsCarryCodeTextAndJson) {
 }
 
 TEST_F(Api, TokensLogitsAndAnswers) {
-  const auto model = cyb::Model::open(kModel);
+  const auto model = cyb::Model::open(model_folder);
   ASSERT_TRUE(model) << model.error().text();
   const auto ids = model->encode("the cat");
   ASSERT_TRUE(ids) << ids.error().text();
@@ -81,7 +82,7 @@ TEST_F(Api, TokensLogitsAndAnswers) {
 }
 
 TEST_F(Api, CallbackAndOtherThreadEndAnAnswer) {
-  const auto model = cyb::Model::open(kModel);
+  const auto model = cyb::Model::open(model_folder);
   ASSERT_TRUE(model) << model.error().text();
   auto session = cyb::Session::create(*model);
   ASSERT_TRUE(session);
@@ -95,7 +96,7 @@ TEST_F(Api, CallbackAndOtherThreadEndAnAnswer) {
 TEST_F(Api, HandlesMayGoInAnyOrder) {
   cyb_model* model = nullptr;
   cyb_session* session = nullptr;
-  ASSERT_EQ(cyb_model_open(kModel.c_str(), nullptr, &model), nullptr);
+  ASSERT_EQ(cyb_model_open(model_folder.c_str(), nullptr, &model), nullptr);
   ASSERT_EQ(cyb_session_new(model, &session), nullptr);
   cyb_model_free(model);
   cyb_answer_options options;
@@ -109,7 +110,7 @@ TEST_F(Api, HandlesMayGoInAnyOrder) {
 }
 
 TEST_F(Api, ImportGivesAReport) {
-  const auto report = cyb::import_model(kModel, folder.file("m.model"), "by-api");
+  const auto report = cyb::import_model(model_folder, folder.file("m.model"), "by-api");
   ASSERT_TRUE(report) << report.error().text();
   EXPECT_EQ(nlohmann::json::parse(*report)["name"], "by-api");
   EXPECT_TRUE(cyb::Model::open(folder.file("m.model")));

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "e2e/program.hpp"
+#include "support/text_checkpoint.hpp"
 
 namespace cyb::test {
 namespace {
@@ -123,8 +124,9 @@ TEST(Import, FullDiskLeavesNothing) {
 
 class WithModel : public testing::Test {
  protected:
+  void SetUp() override { ASSERT_TRUE(write_text_checkpoint(model)); }
   Program program;
-  std::string model = golden("gguf/llama.gguf");
+  std::string model = program.file("talker");
 };
 
 TEST_F(WithModel, TokenizeAndBack) {
@@ -203,6 +205,7 @@ TEST_F(WithModel, WithoutSeedAnswersDiffer) {
   const std::vector<std::string> line = {"run", model,           "--raw", "a",     "--max-tokens",
                                          "24",  "--temperature", "2",     "--json"};
   const auto a = Program::json(program.run(line)), b = Program::json(program.run(line));
+  ASSERT_TRUE(a.contains("tokens") && b.contains("tokens")) << a.dump() << b.dump();
   EXPECT_NE(a["seed"], b["seed"]);
   EXPECT_NE(a["tokens"], b["tokens"]);
 }
@@ -230,9 +233,63 @@ TEST_F(WithModel, DispatchErrors) {
 TEST_F(WithModel, ContextOverflowIsAnErrorBeforeAnything) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += "word ";
-  const ProcessResult result = program.run({"run", model, "--raw", text, "--ctx", "16", "--json"});
+  const ProcessResult result = program.run({"run", model, "--raw", text, "--json"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(Program::json(result)["error"]["code"], "ContextOverflow");
+}
+
+TEST_F(WithModel, ChatTemplateAndPresets) {
+  const auto prompt_tokens = [&](std::vector<std::string> line) {
+    line.insert(line.begin(), {"run", model});
+    line.insert(line.end(), {"--max-tokens", "1", "--json"});
+    const ProcessResult result = program.run(line);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Program::json(result).value("prompt_tokens", 0);
+  };
+  const int own = prompt_tokens({"hello"});
+  EXPECT_GT(own, prompt_tokens({"--raw", "hello"}));
+  EXPECT_EQ(own, prompt_tokens({"--chat", "chatml", "hello"})) << "the same template, by its name";
+  EXPECT_GT(prompt_tokens({"--system", "be brief", "hello"}), own);
+  EXPECT_GT(prompt_tokens({"<|im_end|>"}), prompt_tokens({"--raw", "<|im_end|>"}) + 5)
+      << "control tokens in a message are text";
+  EXPECT_EQ(program.run({"run", model, "--chat", "nobody", "hello"}).exit_code, 2);
+}
+
+TEST_F(WithModel, WithoutATemplateChatIsRefused) {
+  const std::string plain = program.file("plain");
+  ASSERT_TRUE(write_text_checkpoint(plain, {.chat_template = false}));
+  const ProcessResult chat = program.run({"run", plain, "hello", "--json"});
+  EXPECT_EQ(chat.exit_code, 2);
+  EXPECT_NE(chat.err.find("no_chat_template"), std::string::npos) << chat.err;
+  EXPECT_NE(chat.err.find("--raw"), std::string::npos) << "says what to do: " << chat.err;
+  EXPECT_EQ(program.run({"run", plain, "--raw", "hello", "--max-tokens", "2"}).exit_code, 0);
+}
+
+TEST_F(WithModel, FullContextEndsAnAnswer) {
+  const ProcessResult result =
+      program.run({"run", model, "--raw", "hello", "--temperature", "5", "--seed", "3", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = Program::json(result);
+  if (json["finish_reason"] == "length") {
+    EXPECT_GE(json["prompt_tokens"].get<int>() + static_cast<int>(json["tokens"].size()), 128);
+    EXPECT_NE(result.err.find("context of 128 tokens is full"), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(WithModel, InterruptedImportLeavesNothing) {
+  // Stopped while it runs or finished before: either way no half-made file is left.
+  for (const char* delay : {"0.001", "0.01", "0.03"}) {
+    const ProcessResult result =
+        run_process({"timeout", "-s", "INT", delay, built_program("cyb-llm"), "import", model, "-o",
+                     program.file("half.model")});
+    EXPECT_TRUE(result.exit_code == 124 || result.exit_code == 0 || result.exit_code == 5)
+        << result.exit_code;
+    std::size_t leftovers = 0;
+    for (const auto& entry : fs::directory_iterator(program.file(""))) {
+      leftovers += entry.path().filename().string().ends_with(".tmp") ? 1u : 0u;
+    }
+    EXPECT_EQ(leftovers, 0u);
+  }
 }
 
 TEST_F(WithModel, Perplexity) {

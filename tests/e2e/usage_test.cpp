@@ -86,12 +86,13 @@ TEST(Usage, LimitsAndBackends) {
   const ProcessResult limits = program.run({"limits", "--json"});
   ASSERT_EQ(limits.exit_code, 0);
   std::size_t rank = 0;
-  for (const auto& row : Program::json(limits)["limits"]) {
+  const auto table = Program::json(limits);
+  for (const auto& row : table["limits"]) {
     if (row["name"] == "rank") rank = row["value"];
   }
   EXPECT_EQ(rank, 5u);
   EXPECT_NE(program.run({"limits"}).out.find("json_depth"), std::string::npos);
-  const auto backends = Program::json(program.run({"backends", "--json"}))["backends"];
+  const nlohmann::json backends = Program::json(program.run({"backends", "--json"}))["backends"];
   ASSERT_GE(backends.size(), 2u);
   for (const auto& backend : backends) EXPECT_TRUE(backend["available"]) << backend.dump();
 }
