@@ -150,16 +150,17 @@ Result<void> Tokenizer::Impl::encode_spm(std::string_view fragment, bool first,
 
   const std::string marked =
       (prefix ? std::string(kSpaceMark) : std::string()) + marked_spaces(fragment);
-  // Cut before a space mark wherever no merge can reach across: the result is the same, the work is
-  // less.
-  std::size_t begin = 0;
+  // Cut wherever no merge can reach across: the result is the same, the work is less.
   const std::string_view all = marked;
-  for (std::size_t at = all.find(kSpaceMark, 1); at < all.size();
-       at = all.find(kSpaceMark, at + 1)) {
-    const bool cut =
-        config.split_words || encoder.may_cut_after(static_cast<unsigned char>(all[at - 1]));
-    if (!cut) continue;
+  std::size_t begin = 0;
+  scratch.unk_from = scratch.ids.size();
+  for (std::size_t at = 1; at < all.size(); ++at) {
+    if ((static_cast<unsigned char>(all[at]) & 0xC0U) == 0x80U) continue;
+    const std::string_view rest = all.substr(at);
+    const bool word = config.split_words && rest.starts_with(kSpaceMark);
+    if (!word && !encoder.may_cut(static_cast<unsigned char>(all[at - 1]), rest)) continue;
     CYB_TRY(encoder.encode(all.substr(begin, at - begin), scratch));
+    if (word) scratch.unk_from = scratch.ids.size();
     begin = at;
   }
   return encoder.encode(all.substr(begin), scratch);

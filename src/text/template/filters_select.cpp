@@ -8,6 +8,7 @@ namespace cyb::tmpl {
 
 Value filter_map(const FilterCall& call) {
   Context& context = call.context;
+  if (!truth(call.value)) return iterator_of(context, {});  // as jinja2: whatever is false has no items
   std::vector<Value> out;
   const auto named = [&](std::string_view key) -> const Value* {
     for (const auto& [name, value] : call.args.named) {
@@ -36,6 +37,7 @@ Value filter_map(const FilterCall& call) {
 
 Value filter_select(const FilterCall& call) {
   Context& context = call.context;
+  if (!truth(call.value)) return iterator_of(context, {});
   const bool by_attribute = call.name.ends_with("attr");
   const bool wanted = call.name.starts_with("select");
   std::span<const Value> args = call.args.positional;

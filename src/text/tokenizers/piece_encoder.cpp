@@ -102,7 +102,7 @@ Result<void> PieceEncoder::build(const TokenizerConfig& config, const Vocabulary
       std::make_unique<std::atomic<std::uint8_t>[]>(static_cast<std::size_t>(vocabulary.size()));
   if (config.type == TokenizerKind::kBpe) return index_pieces();
   max_bytes_ = vocabulary.max_text_bytes();
-  find_space_joins();
+  find_joins();
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
     if (!std::isfinite(vocabulary.score(id))) {
       return fail(tokenizer_error(fmt::format("token {} has a score that is not finite", id)));
@@ -151,13 +151,16 @@ Result<void> PieceEncoder::check_byte_tokens() {
   return {};
 }
 
-void PieceEncoder::find_space_joins() {
+void PieceEncoder::find_joins() {
   for (std::int32_t id = 0; id < vocabulary_->size(); ++id) {
     if (!is_text_token(*vocabulary_, id)) continue;
     const std::string_view text = vocabulary_->text(id);
-    for (std::size_t at = text.find(kSpaceMark, 1); at < text.size();
-         at = text.find(kSpaceMark, at + 1)) {
-      joins_space_[static_cast<unsigned char>(text[at - 1])] = true;
+    for (std::size_t at = 1; at < text.size(); ++at) {
+      const unsigned char before = static_cast<unsigned char>(text[at - 1]);
+      const unsigned char after = static_cast<unsigned char>(text[at]);
+      if ((after & 0xC0U) == 0x80U) continue;  // inside of a character
+      joins_.set(static_cast<std::size_t>(before) << 8 | after);
+      if (text.substr(at).starts_with(kSpaceMark)) joins_space_[before] = true;
     }
   }
 }
@@ -214,20 +217,19 @@ Result<void> PieceEncoder::encode(std::string_view piece, EncodeScratch& scratch
 
 Result<void> PieceEncoder::emit(std::string_view piece, EncodeScratch& scratch) const {
   const std::vector<Symbol>& symbols = scratch.merge.symbols;
-  const std::size_t start = scratch.ids.size();
+  if (config_->type == TokenizerKind::kBpe) scratch.unk_from = scratch.ids.size();
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     if (symbols[i].id >= 0) {
       scratch.ids.push_back(symbols[i].id);
       continue;
     }
     const std::size_t end = i + 1 < symbols.size() ? symbols[i + 1].begin : piece.size();
-    CYB_TRY(emit_missing(piece.substr(symbols[i].begin, end - symbols[i].begin), scratch, start));
+    CYB_TRY(emit_missing(piece.substr(symbols[i].begin, end - symbols[i].begin), scratch));
   }
   return {};
 }
 
-Result<void> PieceEncoder::emit_missing(std::string_view bytes, EncodeScratch& scratch,
-                                        std::size_t start) const {
+Result<void> PieceEncoder::emit_missing(std::string_view bytes, EncodeScratch& scratch) const {
   if (config_->type == TokenizerKind::kSpm && config_->byte_fallback) {
     for (const char byte : bytes) {
       scratch.ids.push_back(byte_ids_[static_cast<unsigned char>(byte)]);
@@ -240,7 +242,8 @@ Result<void> PieceEncoder::emit_missing(std::string_view bytes, EncodeScratch& s
     return fail(tokenizer_error("the vocabulary has no token for the bytes" + hex));
   }
   const std::int32_t unk = *config_->unk_token_id;
-  const bool run = config_->fuse_unk && scratch.ids.size() > start && scratch.ids.back() == unk;
+  const bool run =
+      config_->fuse_unk && scratch.ids.size() > scratch.unk_from && scratch.ids.back() == unk;
   if (!run) scratch.ids.push_back(unk);
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,6 +25,8 @@ namespace cyb::text {
 struct EncodeScratch {
   MergeScratch merge;
   std::vector<std::int32_t> ids;
+  std::size_t unk_from =
+      0;  // unknown symbols are fused only with those from this place of `ids` on
 };
 
 /// The bytes of all tokens, as text stands for them: mapped back (bpe), U+2581 as a space (spm),
@@ -53,20 +56,22 @@ class PieceEncoder {
   /// scratch.ids. Errors: Tokenizer for a symbol without a token.
   Result<void> encode(std::string_view piece, EncodeScratch& scratch) const;
 
-  /// spm: true if no token joins the byte `before` with a following U+2581, so that text may be cut
-  /// between them.
-  bool may_cut_after(unsigned char before) const noexcept { return !joins_space_[before]; }
+  /// spm: true if no token holds the character that ends with byte `before` next to the one at
+  /// `after`, so that text may be cut between them: no merge reaches across.
+  bool may_cut(unsigned char before, std::string_view after) const noexcept {
+    if (after.starts_with("\xE2\x96\x81")) return !joins_space_[before];
+    return !joins_[static_cast<std::size_t>(before) << 8 | static_cast<unsigned char>(after[0])];
+  }
 
  private:
   Result<void> check_byte_tokens();
-  void find_space_joins();
+  void find_joins();
   Result<void> index_pieces();
   std::int32_t whole_token(std::string_view piece) const noexcept;
   void split(std::string_view piece, std::vector<Symbol>& symbols) const;
   void merge(std::string_view piece, MergeScratch& scratch) const;
   Result<void> emit(std::string_view piece, EncodeScratch& scratch) const;
-  Result<void> emit_missing(std::string_view bytes, EncodeScratch& scratch,
-                            std::size_t start) const;
+  Result<void> emit_missing(std::string_view bytes, EncodeScratch& scratch) const;
 
   const TokenizerConfig* config_ = nullptr;
   const Vocabulary* vocabulary_ = nullptr;
@@ -74,8 +79,9 @@ class PieceEncoder {
   bool by_rank_ = true;
   MergeTable merges_;
   std::array<std::int32_t, 256> byte_ids_{};  // bpe: the symbol of a byte; spm: its <0xNN> token
-  std::array<bool, 256> joins_space_{};
-  TextIndex by_bytes_;  // bpe: normal tokens by their bytes
+  std::array<bool, 256> joins_space_{};       // a byte before U+2581 in some token
+  std::bitset<65536> joins_;  // last byte of a character << 8 | first byte of the next
+  TextIndex by_bytes_;        // bpe: normal tokens by their bytes
   std::size_t max_bytes_ = 0;
   // Whether the merges lead from a token's own text to that token: 0 not known yet, 1 yes, 2 no. A
   // cache that only saves time: every thread would store the same value.
