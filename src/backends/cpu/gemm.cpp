@@ -13,6 +13,21 @@ constexpr std::size_t kManyTokens = 128;         // from here on work is taken f
 constexpr std::size_t kSliceValues = 256;        // K of one dequantised slice
 constexpr std::size_t kChunkBytes = 192 * 1024;  // activations that stay in the second-level cache
 constexpr std::size_t kLine = 64;
+// From this many outputs on (vocabulary heads) q8 weights meet activations in two int8 levels:
+// logits feel every rounding, and the panel is in the first-level cache when the second level reads
+// it.
+constexpr std::size_t kFineOutputs = 16384;
+
+/// y = x - (what the record holds), for one 32-block of token t of a tile of n tokens.
+void rounding_error(const std::uint8_t* record, std::size_t n, std::size_t t, const float* x,
+                    std::size_t n_values, float* y) noexcept {
+  float dx;
+  std::memcpy(&dx, record + 4 * (kDx * n + t), sizeof dx);
+  for (std::size_t i = 0; i < n_values; ++i) {
+    const auto q = static_cast<std::int8_t>(record[4 * (i / 4 * n + t) + i % 4]);
+    y[i] = x[i] - dx * static_cast<float>(q);
+  }
+}
 
 }  // namespace
 
@@ -35,6 +50,9 @@ Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
       if (w == nullptr) continue;
       (is_block_format(w->format()) && !exact_ ? q8_ : f32_) = true;
     }
+    fine_ =
+        fine_ || (!exact_ && part.gate == nullptr && part.weight->format() == PanelFormat::kQ8 &&
+                  part.weight->n_out() >= kFineOutputs && spec_.parts.size() == 1);
     const std::size_t bytes =
         part.weight->panel_size() + (part.gate != nullptr ? part.gate->panel_size() : 0);
     cost.insert(cost.end(), part.weight->n_panels(), bytes);
@@ -54,7 +72,7 @@ Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
   const Scratch end = scratch(nullptr);
   build.want_thread(reinterpret_cast<std::uintptr_t>(end.acc) + chunk_ * 64 * sizeof(float));
   const std::size_t rows = round_up(max_rows, kTileTokens);
-  build.want_shared(rows * n_blocks_ * kRecordBytes + kLine +
+  build.want_shared((fine_ ? 2 : 1) * (rows * n_blocks_ * kRecordBytes + kLine) +
                     (f32_ ? rows * k_padded_ * sizeof(float) : 0));
 }
 
@@ -66,7 +84,8 @@ Gemm::Scratch Gemm::scratch(std::byte* base) const noexcept {
     return here;
   };
   Scratch s{};
-  s.records = reinterpret_cast<std::uint8_t*>(take(kFewTokens * n_blocks_ * kRecordBytes));
+  s.records = reinterpret_cast<std::uint8_t*>(
+      take((fine_ ? 2 : 1) * kFewTokens * n_blocks_ * kRecordBytes));
   s.rows = reinterpret_cast<float*>(take(kFewTokens * k_padded_ * sizeof(float)));
   s.temp = reinterpret_cast<float*>(take(kTileTokens * k_padded_ * sizeof(float)));
   s.tile_a = reinterpret_cast<float*>(take(chunk_ * kPanelRows * sizeof(float)));
@@ -78,7 +97,7 @@ Gemm::Scratch Gemm::scratch(std::byte* base) const noexcept {
 
 /// Tokens [first, first + n), n <= 4: the norm, then records and f32 rows as wanted. `rows`: row 0
 /// of the run.
-void Gemm::prepare_tile(const Run& run, std::size_t first, std::size_t n, std::uint8_t* records,
+void Gemm::prepare_tile(const Run& run, std::size_t first, std::size_t n, const Acts& acts,
                         float* rows, float* temp) const noexcept {
   const float* x = run.f32(spec_.x) + first * k_;
   std::size_t stride = k_;
@@ -98,7 +117,23 @@ void Gemm::prepare_tile(const Run& run, std::size_t first, std::size_t n, std::u
       std::memset(rows + (first + t) * k_padded_ + k_, 0, (k_padded_ - k_) * sizeof(float));
     }
   }
-  if (q8_) run.k->quantize(x, stride, k_, n, records + first * n_blocks_ * kRecordBytes);
+  if (!q8_) return;
+  std::uint8_t* records = acts.records + first * n_blocks_ * kRecordBytes;
+  run.k->quantize(x, stride, k_, n, records);
+  if (fine_) refine_tile(run, x, stride, n, records, acts, temp);
+}
+
+/// The second level: records of what the first rounded away. `temp` may be x.
+void Gemm::refine_tile(const Run& run, const float* x, std::size_t stride, std::size_t n,
+                       std::uint8_t* records, const Acts& acts, float* temp) const noexcept {
+  for (std::size_t b = 0; b < n_blocks_; ++b) {
+    const std::size_t n_values = std::min<std::size_t>(32, k_ - 32 * b);
+    for (std::size_t t = 0; t < n; ++t) {
+      rounding_error(records + b * n * kRecordBytes, n, t, x + t * stride + 32 * b, n_values,
+                     temp + t * k_padded_ + 32 * b);
+    }
+  }
+  run.k->quantize(temp, k_padded_, k_, n, records + acts.fine_offset);
 }
 
 /// out[n][16] = products of the tokens with one panel.
@@ -109,6 +144,12 @@ void Gemm::product(const Run& run, const CpuWeight& weight, std::size_t panel, c
   if (is_block_format(weight.format()) && !exact_) {
     run.k->dot_q8[format]({weight.panel(panel), n_blocks_,
                            acts.records + tokens.first * n_blocks_ * kRecordBytes, tokens.n, out});
+    if (!fine_) return;
+    run.k->dot_q8[format](
+        {weight.panel(panel), n_blocks_,
+         acts.records + acts.fine_offset + tokens.first * n_blocks_ * kRecordBytes, tokens.n,
+         s.tile_b});
+    for (std::size_t i = 0; i < tokens.n * kPanelRows; ++i) out[i] += s.tile_b[i];
     return;
   }
   std::memset(s.acc, 0, tokens.n * 64 * sizeof(float));
@@ -171,8 +212,8 @@ void Gemm::run(const Run& run, unsigned thread) const noexcept {
   const std::size_t units = first_unit_.back();
   if (rows == 0) return;
   if (rows <= kFewTokens) {
-    prepare_tile(run, 0, rows, s.records, s.rows, s.temp);
-    const Acts acts{s.records, s.rows, k_padded_};
+    const Acts acts{s.records, kFewTokens * n_blocks_ * kRecordBytes, s.rows, k_padded_};
+    prepare_tile(run, 0, rows, acts, s.rows, s.temp);
     for (std::size_t u = bounds_[thread]; u < bounds_[thread + 1]; ++u)
       unit(run, u, {acts, 0, rows}, s);
     return;
@@ -180,15 +221,15 @@ void Gemm::run(const Run& run, unsigned thread) const noexcept {
   const std::size_t record_bytes =
       round_up(round_up(rows, kTileTokens) * n_blocks_ * kRecordBytes, kLine);
   auto* records = reinterpret_cast<std::uint8_t*>(run.shared);
-  auto* f32_rows = reinterpret_cast<float*>(run.shared + record_bytes);
+  auto* f32_rows = reinterpret_cast<float*>(run.shared + (fine_ ? 2 : 1) * record_bytes);
+  const Acts acts{records, record_bytes, f32_rows, k_padded_};
   const std::size_t tiles = (rows + kTileTokens - 1) / kTileTokens;
   const Share mine(tiles, thread, run.n_threads);
   for (std::size_t tile = mine.begin; tile < mine.end; ++tile) {
     const std::size_t first = tile * kTileTokens;
-    prepare_tile(run, first, std::min(kTileTokens, rows - first), records, f32_rows, s.temp);
+    prepare_tile(run, first, std::min(kTileTokens, rows - first), acts, f32_rows, s.temp);
   }
   run.pool->barrier();
-  const Acts acts{records, f32_rows, k_padded_};
   const std::size_t chunks = (rows + chunk_ - 1) / chunk_;
   const auto item = [&](std::size_t chunk, std::size_t u) {
     unit(run, u, {acts, chunk * chunk_, std::min(chunk_, rows - chunk * chunk_)}, s);
