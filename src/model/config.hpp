@@ -15,8 +15,35 @@
 
 namespace cyb {
 
+class ConfigTable;
 class ConfigValue;
 using ConfigArray = std::vector<ConfigValue>;
+
+class ConfigValue {
+ public:
+  ConfigValue(bool v) : value_(v) {}                      // NOLINT(google-explicit-constructor)
+  ConfigValue(std::int64_t v) : value_(v) {}              // NOLINT(google-explicit-constructor)
+  ConfigValue(int v) : value_(std::int64_t{v}) {}         // NOLINT(google-explicit-constructor)
+  ConfigValue(double v) : value_(v) {}                    // NOLINT(google-explicit-constructor)
+  ConfigValue(std::string v) : value_(std::move(v)) {}    // NOLINT(google-explicit-constructor)
+  ConfigValue(const char* v) : value_(std::string(v)) {}  // NOLINT(google-explicit-constructor)
+  ConfigValue(ConfigArray v) : value_(std::move(v)) {}    // NOLINT(google-explicit-constructor)
+  ConfigValue(ConfigTable v);                             // NOLINT(google-explicit-constructor)
+
+  const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
+  const std::int64_t* integer() const noexcept { return std::get_if<std::int64_t>(&value_); }
+  const double* real() const noexcept { return std::get_if<double>(&value_); }
+  std::optional<double> number() const noexcept;  // integer or real
+  const std::string* string() const noexcept { return std::get_if<std::string>(&value_); }
+  const ConfigArray* array() const noexcept { return std::get_if<ConfigArray>(&value_); }
+  const ConfigTable* table() const noexcept;
+  ConfigTable* table() noexcept;
+  std::string_view type_name() const noexcept;  // "integer", "array", ...
+
+ private:
+  std::variant<bool, std::int64_t, double, std::string, ConfigArray, std::shared_ptr<ConfigTable>>
+      value_;
+};
 
 /// An ordered table. Keys keep insertion order; scalars are written before sub-tables.
 class ConfigTable {
@@ -52,32 +79,6 @@ class ConfigTable {
 
  private:
   std::vector<std::pair<std::string, ConfigValue>> items_;
-};
-
-class ConfigValue {
- public:
-  ConfigValue(bool v) : value_(v) {}                      // NOLINT(google-explicit-constructor)
-  ConfigValue(std::int64_t v) : value_(v) {}              // NOLINT(google-explicit-constructor)
-  ConfigValue(int v) : value_(std::int64_t{v}) {}         // NOLINT(google-explicit-constructor)
-  ConfigValue(double v) : value_(v) {}                    // NOLINT(google-explicit-constructor)
-  ConfigValue(std::string v) : value_(std::move(v)) {}    // NOLINT(google-explicit-constructor)
-  ConfigValue(const char* v) : value_(std::string(v)) {}  // NOLINT(google-explicit-constructor)
-  ConfigValue(ConfigArray v) : value_(std::move(v)) {}    // NOLINT(google-explicit-constructor)
-  ConfigValue(ConfigTable v);                             // NOLINT(google-explicit-constructor)
-
-  const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
-  const std::int64_t* integer() const noexcept { return std::get_if<std::int64_t>(&value_); }
-  const double* real() const noexcept { return std::get_if<double>(&value_); }
-  std::optional<double> number() const noexcept;  // integer or real
-  const std::string* string() const noexcept { return std::get_if<std::string>(&value_); }
-  const ConfigArray* array() const noexcept { return std::get_if<ConfigArray>(&value_); }
-  const ConfigTable* table() const noexcept;
-  ConfigTable* table() noexcept;
-  std::string_view type_name() const noexcept;  // "integer", "array", ...
-
- private:
-  std::variant<bool, std::int64_t, double, std::string, ConfigArray, std::shared_ptr<ConfigTable>>
-      value_;
 };
 
 /// Parses TOML text; keys keep the order of their first appearance. Dates and nesting over

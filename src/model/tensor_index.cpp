@@ -244,8 +244,9 @@ Result<std::vector<TensorEntry>> read_tensor_index(std::string_view text,
                                                    LegacyEncodings legacy) {
   CYB_TRY(check_text(text, kPart));
   CYB_ASSIGN(std::vector<TensorEntry> tensors, IndexReader(text, weights_bytes, legacy).read());
-  std::ranges::stable_sort(tensors, {},
-                           [](const TensorEntry& t) { return std::tuple(t.offset, t.size_bytes); });
+  std::ranges::sort(tensors, [](const TensorEntry& x, const TensorEntry& y) {
+    return std::tie(x.offset, x.size_bytes, x.name) < std::tie(y.offset, y.size_bytes, y.name);
+  });
   CYB_TRY(check_overlaps(tensors));
   return tensors;
 }

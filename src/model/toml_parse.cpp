@@ -127,7 +127,7 @@ struct Converter {
     std::vector<Item> items;
     items.reserve(in.size());
     for (auto&& [key, node] : in) items.push_back({key.source().begin, key.str(), &node});
-    std::ranges::stable_sort(items, [](const Item& a, const Item& b) {
+    std::ranges::sort(items, [](const Item& a, const Item& b) {
       return std::pair(a.begin.line, a.begin.column) < std::pair(b.begin.line, b.begin.column);
     });
     ConfigTable out;
