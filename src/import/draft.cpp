@@ -9,6 +9,7 @@
 #include <stop_token>
 
 #include "base/json_text.hpp"
+#include "base/utf8.hpp"
 #include "model/graph.hpp"
 #include "paths/family.hpp"
 #include "paths/graph/record.hpp"
@@ -190,6 +191,13 @@ Result<void> complete_draft(ModelDraft& draft, const SourceNames& names, ImportR
   report_tensors(draft, report);
   report_sampling(draft, report);
   return {};
+}
+
+std::string one_line(std::string_view text) {
+  std::string out = utf8_replace_invalid(text);
+  std::ranges::replace_if(
+      out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return out;
 }
 
 std::string draft_name(const std::string& wished, const std::string& path) {

@@ -59,6 +59,9 @@ struct SourceNames {
 /// family.
 Result<void> complete_draft(ModelDraft& draft, const SourceNames& names, ImportReport& report);
 
+/// Text of a source as one line of valid UTF-8: control characters become spaces.
+std::string one_line(std::string_view text);
+
 /// Name of the model: `wished`, else from `path` without its extension; only [A-Za-z0-9._-], 1..128
 /// bytes.
 std::string draft_name(const std::string& wished, const std::string& path);

@@ -97,22 +97,6 @@ Result<SourceKey> source_key(const std::string& path) {
   return key;
 }
 
-Result<Digest> source_digest(const std::string& path) {
-  constexpr std::uint64_t kChunkBytes = std::uint64_t{4} << 20;
-  CYB_ASSIGN(const std::vector<std::string> files, files_of(path));
-  Blake3 hash;
-  for (const std::string& name : files) {
-    CYB_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(name));
-    const std::span<const std::byte> all = file->bytes();
-    for (std::uint64_t at = 0; at < all.size(); at += kChunkBytes) {
-      const std::uint64_t size = std::min<std::uint64_t>(kChunkBytes, all.size() - at);
-      hash.update(all.subspan(at, size));
-      file->release(at, size);
-    }
-  }
-  return hash.finish();
-}
-
 bool is_import_source(const std::string& path) {
   if (is_folder(path)) return true;
   std::error_code code;

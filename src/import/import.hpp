@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hash.hpp"
 #include "base/result.hpp"
 #include "model/store.hpp"
 #include "model/writer.hpp"
@@ -87,10 +86,6 @@ Result<WrittenModel> import_model(const std::string& source, const std::string& 
 
 /// Path (absolute), total size and latest mtime of all files that an import of `path` would read.
 Result<SourceKey> source_key(const std::string& path);
-
-/// BLAKE3 over the contents of the same files, in order: tells whether a source that moved is
-/// known.
-Result<Digest> source_digest(const std::string& path);
 
 /// True if `path` names something read_source takes: a folder, or a file that starts as a GGUF or
 /// is named *.safetensors.

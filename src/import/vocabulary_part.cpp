@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/json_text.hpp"
+#include "base/utf8.hpp"
 #include "text/template/chat_template.hpp"
 #include "text/tokenizer.hpp"
 
@@ -122,6 +123,9 @@ Result<void> place_vocabulary(TokenizerParts parts, std::int64_t n_rows, ModelDr
   if (config.bos_token_id) report.bos = report_token(parts.vocabulary, *config.bos_token_id);
   for (const std::int32_t id : config.eos_token_ids)
     report.stops.push_back(report_token(parts.vocabulary, id));
+  if (config.eos_token_ids.empty()) {
+    report.warnings.emplace_back("no token ends an answer: answers run to their limit");
+  }
   for (const std::string& text : parts.assumptions) report.assumptions.push_back(text);
   if (config.type == TokenizerKind::kNone) return {};
   CYB_ASSIGN(const std::int64_t n_tokens, usable_tokens(parts.vocabulary, n_rows, report));
@@ -137,6 +141,11 @@ Result<void> place_vocabulary(TokenizerParts parts, std::int64_t n_rows, ModelDr
 
 void place_template(std::string_view source, ModelDraft& draft, ImportReport& report) {
   if (source.empty()) return;
+  if (utf8_find_invalid(source) != std::string_view::npos) {
+    report.warnings.emplace_back(
+        "the chat template is not valid UTF-8 and was left out: chat is refused");
+    return;
+  }
   ConfigTable chat;
   chat.set("format", "custom");
   chat.set("template", std::string(source));

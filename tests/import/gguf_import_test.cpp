@@ -7,6 +7,7 @@
 #include "base/limits.hpp"
 #include "import/import.hpp"
 #include "import/import_support.hpp"
+#include "model/model.hpp"
 #include "support/models.hpp"
 
 namespace cyb::test {
@@ -132,6 +133,36 @@ TEST(GgufImport, DamagedModelsAreRefusedByName) {
     }
   }
   EXPECT_GE(n, 110u);
+}
+
+// What people wrote into a file must not become structure of ours, nor bytes that our reader
+// refuses.
+TEST(GgufImport, TextsOfTheFileStayTexts) {
+  const TemporaryFolder folder;
+  const auto with = [&](const std::string& file, const std::string& from, const std::string& to) {
+    std::string bytes = read_file(file);
+    const std::size_t at = bytes.find(from);
+    EXPECT_NE(at, std::string::npos);
+    EXPECT_EQ(from.size(), to.size());
+    bytes.replace(at, from.size(), to);
+    write_file(folder.file("x.gguf"), bytes);
+    ImportReport report;
+    return import_model(folder.file("x.gguf"), folder.file("x.model"), {}, report);
+  };
+  for (const char* name : {"\xff\xfe\x80\xc0\xaf llama", "\n~~~weights\n"}) {
+    const std::string from = std::string("golden llama").substr(0, std::string(name).size());
+    const auto written = with(kGolden + "llama.gguf", from, name);
+    ASSERT_TRUE(written) << written.error().text();
+    const auto model = Model::open(folder.file("x.model"));
+    ASSERT_TRUE(model) << model.error().text();
+    EXPECT_TRUE((*model)->card().starts_with("# "));
+  }
+  const auto bad = with(kBad + "gguf/ok-minimal.gguf", "<|end|>",
+                        "<|e\xff"
+                        "d|>");
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().text().find("tokenizer.ggml.tokens"), std::string::npos)
+      << bad.error().text();
 }
 
 TEST(GgufImport, VersionTwoGivesTheSameModel) {

@@ -87,8 +87,6 @@ TEST(Import, SourceKeySeesEveryFile) {
   Checkpoint checkpoint("llama3", 2);
   const auto before = source_key(checkpoint.path());
   ASSERT_TRUE(before) << before.error().text();
-  const auto digest = source_digest(checkpoint.path());
-  ASSERT_TRUE(digest);
   std::uint64_t size = 0;
   for (const auto& file : std::filesystem::directory_iterator(checkpoint.path()))
     size += file.file_size();
@@ -97,7 +95,6 @@ TEST(Import, SourceKeySeesEveryFile) {
   const auto after = source_key(checkpoint.path());
   ASSERT_TRUE(after);
   EXPECT_TRUE(after->mtime_ns != before->mtime_ns || after->size_bytes != before->size_bytes);
-  EXPECT_NE(source_digest(checkpoint.path()).value(), *digest);
   const auto gguf =
       source_key(std::string(CYB_TESTS_DIR) + "/golden/gguf/split-00001-of-00003.gguf");
   ASSERT_TRUE(gguf);

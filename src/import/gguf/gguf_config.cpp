@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/json_text.hpp"
+#include "base/utf8.hpp"
 
 namespace cyb::gguf {
 namespace {
@@ -272,10 +273,10 @@ Result<void> read_general(Metadata& metadata, LlamaStyleConfig& c) {
     return fail(invalid_config("general.quantization_version",
                                fmt::format("{} is not supported", version)));
   CYB_ASSIGN(const std::string_view license, metadata.text_or("general.license", ""));
-  c.license = license;
+  c.license = utf8_replace_invalid(license);
   CYB_ASSIGN(const std::vector<std::string_view> languages,
              metadata.texts_or_empty("general.languages"));
-  c.languages.assign(languages.begin(), languages.end());
+  for (const std::string_view one : languages) c.languages.push_back(utf8_replace_invalid(one));
   return {};
 }
 

@@ -105,14 +105,14 @@ Result<void> read_template(Metadata& metadata, ModelDraft& draft, ImportReport& 
 
 Result<void> describe(Metadata& metadata, const GgufSource& source, const std::string& path,
                       ModelDraft& draft, ImportReport& report) {
-  const std::string file = path.substr(path.rfind('/') + 1);
+  const std::string file = one_line(path.substr(path.rfind('/') + 1));
   CYB_ASSIGN(const std::string_view title, metadata.text_or("general.name", ""));
   CYB_ASSIGN(const std::string_view license, metadata.text_or("general.license", ""));
   draft.lineage.set("source", file);
   draft.lineage.set("method", "gguf-import");
   draft.card = fmt::format("# {}\n\nImported from `{}`.\n",
-                           title.empty() ? draft.name : std::string(title), file);
-  if (!license.empty()) draft.card += fmt::format("License: {}\n", license);
+                           title.empty() ? draft.name : one_line(title), file);
+  if (!license.empty()) draft.card += fmt::format("License: {}\n", one_line(license));
   report.source_format = fmt::format("GGUF version {}", source.parts[0].header.version);
   if (source.parts.size() > 1)
     report.source_format += fmt::format(", {} parts", source.parts.size());

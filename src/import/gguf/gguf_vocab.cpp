@@ -9,6 +9,7 @@
 
 #include "base/json_text.hpp"
 #include "base/limits.hpp"
+#include "base/utf8.hpp"
 #include "text/gguf_vocabulary.hpp"
 
 namespace cyb::gguf {
@@ -62,6 +63,15 @@ int byte_value(std::string_view text) noexcept {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return -1;
   const int high = hex_digit(text[3]), low = hex_digit(text[4]);
   return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+Result<void> check_texts(std::string_view key, const std::vector<std::string_view>& texts) {
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (utf8_find_invalid(texts[i]) == std::string_view::npos) continue;
+    return fail(invalid_config(
+        key, fmt::format("entry {} {} is not valid UTF-8", i, json_quote(texts[i]))));
+  }
+  return {};
 }
 
 Result<void> check_types(const std::vector<std::string_view>& tokens,
@@ -180,6 +190,7 @@ Result<TokenizerParts> read_vocabulary(Metadata& metadata) {
         invalid_config("tokenizer.ggml.tokens",
                        fmt::format("{} tokens exceed the limit of {}", tokens.size(), kMaxVocab)));
   }
+  CYB_TRY(check_texts("tokenizer.ggml.tokens", tokens));
   CYB_TRY(check_types(tokens, types));
   CYB_TRY(check_merges(merges));
   source.tokens = tokens;

@@ -199,7 +199,7 @@ void describe(const std::string& folder, std::size_t n_shards, ModelDraft& draft
               ImportReport& report) {
   std::string base = folder;
   while (base.size() > 1 && base.back() == '/') base.pop_back();
-  base = base.substr(base.rfind('/') + 1);
+  base = one_line(base.substr(base.rfind('/') + 1));
   draft.lineage.set("source", base);
   draft.lineage.set("method", "safetensors-import");
   draft.card = fmt::format("# {}\n\nImported from the checkpoint `{}`.\n", draft.name, base);
