@@ -239,6 +239,43 @@ Result<std::string_view> TomlCursor::basic_string() {
   return value;
 }
 
+Result<std::string_view> TomlCursor::multi_line_string() {
+  const char quote = peek();
+  const std::string closing(3, quote);
+  at_ += 3;
+  consume('\n');  // a line feed right after the opening is not part of the string
+  scratch_.clear();
+  while (!at_end() && !rest().starts_with(closing)) {
+    const char c = text_[at_];
+    if (c == '\\' && quote == '"') {
+      ++at_;
+      CYB_TRY(continuation_or_escape());
+      continue;
+    }
+    if (is_control(c) && c != '\n') return fail(error("control character in a string"));
+    scratch_ += c;
+    ++at_;
+  }
+  if (at_end()) return fail(error("string is not closed"));
+  at_ += 3;
+  // Up to two quotes before the closing ones belong to the string.
+  for (int extra = 0; extra < 2 && consume(quote); ++extra) scratch_ += quote;
+  if (scratch_.size() > kMaxStringBytes) return fail(error("string is longer than 16777216 bytes"));
+  return std::string_view(scratch_);
+}
+
+/// A back-slash at the end of a line joins it with the next text.
+Result<void> TomlCursor::continuation_or_escape() {
+  const std::size_t begin = at_;
+  skip_spaces();
+  if (peek() != '\n') {
+    at_ = begin;
+    return escape();
+  }
+  while (peek() == ' ' || peek() == '\t' || peek() == '\n') ++at_;
+  return {};
+}
+
 /// After the back-slash: appends what the escape stands for.
 Result<void> TomlCursor::escape() {
   const char kind = peek();
@@ -339,44 +376,6 @@ Result<void> TomlCursor::skip_value() {
     }
   } while (depth > 0);
   return {};
-}
-
-void append_toml_string(std::string& out, std::string_view text, bool ascii_only) {
-  out += '"';
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const char c = text[at];
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (is_control(c)) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    } else if (static_cast<unsigned char>(c) < 0x80 || !ascii_only) {
-      out += c;
-    } else {
-      const Utf8Char decoded = utf8_next(text, at);
-      const auto code_point = static_cast<std::uint32_t>(decoded.code_point);
-      out += code_point > 0xFFFF ? fmt::format("\\U{:08x}", code_point)
-                                 : fmt::format("\\u{:04x}", code_point);
-      at += decoded.size - 1;
-    }
-    ++at;
-  }
-  out += '"';
-}
-
-void append_toml_key(std::string& out, std::string_view key) {
-  if (!key.empty() && std::ranges::all_of(key, is_bare)) {
-    out += key;
-  } else {
-    append_toml_string(out, key, false);
-  }
 }
 
 }  // namespace cyb

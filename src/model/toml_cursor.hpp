@@ -22,6 +22,7 @@ class TomlCursor {
   /// The next byte, 0 at the end.
   char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
   std::size_t position() const noexcept { return at_; }
+  std::string_view rest() const noexcept { return text_.substr(at_); }
   std::string_view text_from(std::size_t begin) const noexcept {
     return text_.substr(begin, at_ - begin);
   }
@@ -43,6 +44,8 @@ class TomlCursor {
   Result<std::string_view> table_header();
   /// One bare or quoted key. The view lives until the next call.
   Result<std::string_view> key();
+  /// A multi-line string at its opening quotes. The view lives until the next call.
+  Result<std::string_view> multi_line_string();
   /// One key that is a decimal number. F02 if it is not or exceeds `max`.
   Result<std::uint64_t> index_key(std::uint64_t max);
   /// A basic or literal one-line string. The view lives until the next call.
@@ -50,6 +53,8 @@ class TomlCursor {
   Result<std::int64_t> integer();
   /// A float or an integer; `inf` and `nan` are refused.
   Result<double> number();
+  /// The run of characters that numbers, booleans and dates are made of; may be empty.
+  std::string_view scalar_text() noexcept;
   /// Skips one value of any type.
   Result<void> skip_value();
   /// Inside an array after `[` or an element: true if another element follows, false after `]`.
@@ -63,7 +68,7 @@ class TomlCursor {
   Result<std::string_view> basic_string();
   Result<std::string_view> literal_string();
   Result<void> escape();
-  std::string_view scalar_text() noexcept;
+  Result<void> continuation_or_escape();
 
   std::string_view text_;
   std::string_view part_;

@@ -1,174 +1,244 @@
-// parse_toml: the one place that uses toml++. A scan before it bounds what the library would build
-// (values, nesting, dotted keys), so that neither its memory nor its recursion follows the input.
-#undef TOML_HEADER_ONLY
-#undef TOML_SHARED_LIB
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
-#define TOML_MAX_NESTED_VALUES 32
+// parse_toml: TOML 1.0 without dates into a ConfigTable, keys in order. Values and nesting are
+// bounded while reading, so neither memory nor the stack follows the input. (toml++ 3.3 is not
+// used: it sorts keys, and an assertion or, in release builds, an assumption of its parser is
+// broken by `[=`.)
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <unordered_map>
 
-#include "base/limits.hpp"
 #include "model/config.hpp"
 #include "model/format_error.hpp"
 #include "model/toml_cursor.hpp"
+#include "model/toml_scalar.hpp"
 
 namespace cyb {
 namespace {
 
-constexpr std::size_t kMaxDots = 16;  // in one dotted key or header
-// Of tables and arrays in each other: whatever is accepted can be written canonically and read
-// again.
+// Of tables and arrays in each other: whatever is accepted can be written and read again.
 constexpr std::size_t kMaxDepth = 16;
+constexpr std::size_t kIndexFrom = 16;  // entries of a table that are searched one by one
 
-/// Walks the text outside strings and comments. Up to the first syntax error its view of what is a
-/// string is TOML's; behind it the library has stopped.
-class Bounds {
- public:
-  Bounds(std::string_view text, std::string_view part) : text_(text), part_(part) {}
+using Path = std::vector<std::string>;
 
-  Result<void> check() {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == '"' || c == '\'') {
-        skip_string(c);
-        continue;
-      }
-      if (c == '#') {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-        continue;
-      }
-      if (c == '\n') ++line_;
-      if (c == '=' || c == ',' || c == '[' || c == '{') ++values_;
-      dots_ = c == '.' ? dots_ + 1 : std::string_view("=,[]{}\n").contains(c) ? 0 : dots_;
-      if (dots_ > kMaxDots) return fail(toml_error(part_, line_, "a key has more than 16 dots"));
-      if (values_ > kMaxTomlValues) {
-        return fail(toml_error(part_, line_, fmt::format("more than {} values", kMaxTomlValues)));
-      }
-      ++at_;
+/// A table under construction. A key is found by a hash once there are many.
+struct Building {
+  enum class Origin : std::uint8_t {
+    kImplied,  // a step of a header's path
+    kHeader,   // closed for a second header
+    kDotted,   // a step of a dotted key: open for more of those
+  };
+  struct Entry {
+    std::string key;
+    std::optional<ConfigValue> value;                 // or
+    std::unique_ptr<Building> table;                  // or
+    std::vector<std::unique_ptr<Building>> elements;  // of an array of tables
+  };
+
+  explicit Building(Origin from) : origin(from) {}
+
+  Entry* find(std::string_view key) {
+    if (entries.size() <= kIndexFrom) {
+      const auto it = std::ranges::find(entries, key, &Entry::key);
+      return it == entries.end() ? nullptr : &*it;
     }
-    return {};
+    for (std::size_t i = index.size(); i < entries.size(); ++i) index.emplace(entries[i].key, i);
+    const auto it = index.find(std::string(key));
+    return it == index.end() ? nullptr : &entries[it->second];
+  }
+  Entry& add(std::string key) {
+    entries.emplace_back().key = std::move(key);
+    return entries.back();
+  }
+
+  Origin origin;
+  std::vector<Entry> entries;
+  std::unordered_map<std::string, std::size_t> index;
+};
+
+/// Bounded by kMaxDepth.
+ConfigTable finish(Building& table) {
+  ConfigTable out;
+  for (Building::Entry& entry : table.entries) {
+    if (entry.value) {
+      out.append(std::move(entry.key), *std::move(entry.value));
+    } else if (entry.table != nullptr) {
+      out.append(std::move(entry.key), finish(*entry.table));
+    } else {
+      ConfigArray elements;
+      for (const auto& element : entry.elements) elements.emplace_back(finish(*element));
+      out.append(std::move(entry.key), std::move(elements));
+    }
+  }
+  return out;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view part) : in_(text, part) {}
+
+  Result<ConfigTable> document() {
+    Building root(Building::Origin::kHeader);
+    Building* current = &root;
+    std::size_t depth = 0;  // of `current`
+    in_.skip_blank();
+    while (!in_.at_end()) {
+      if (in_.peek() == '[') {
+        CYB_ASSIGN(current, header(root, depth));
+      } else {
+        CYB_TRY(key_value(*current, depth));
+      }
+      CYB_TRY(in_.end_of_line());
+      in_.skip_blank();
+    }
+    return finish(root);
   }
 
  private:
-  void skip_string(char quote) {
-    const std::string three(3, quote);
-    const bool multi_line = text_.substr(at_).starts_with(three);
-    at_ += multi_line ? 3 : 1;
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == '\n') ++line_;
-      if (c == '\n' && !multi_line) return;  // not closed: the library reports it
-      if (c == '\\' && quote == '"') {
-        ++at_;
-        if (at_ < text_.size() && text_[at_] == '\n') ++line_;
-      } else if (c == quote && (!multi_line || text_.substr(at_).starts_with(three))) {
-        at_ += multi_line ? 3 : 1;
-        // `""""` closes a multi-line string whose last character is a quote.
-        while (multi_line && at_ < text_.size() && text_[at_] == quote) ++at_;
-        return;
-      }
-      ++at_;
-    }
+  Result<void> count() {
+    if (++values_ > kMaxTomlValues)
+      return fail(in_.error(fmt::format("more than {} values", kMaxTomlValues)));
+    return {};
+  }
+  Result<void> check_depth(std::size_t depth) const {
+    if (depth > kMaxDepth) return fail(in_.error("nested more than 16 levels deep"));
+    return {};
+  }
+  static Error duplicate(const Path& path) {
+    return duplicate_error("key", fmt::format("{}", fmt::join(path, ".")));
   }
 
-  std::string_view text_, part_;
-  std::size_t at_ = 0, values_ = 0, dots_ = 0;
-  std::uint64_t line_ = 1;
-};
-
-struct Converter {
-  std::string_view part;
-
-  Result<ConfigValue> value(const toml::node& node, std::size_t depth) const {
-    if (depth > kMaxDepth) {
-      return fail(toml_error(part, node.source().begin.line, "nested more than 16 levels deep"));
-    }
-    switch (node.type()) {
-      case toml::node_type::boolean:
-        return ConfigValue(node.as_boolean()->get());
-      case toml::node_type::integer:
-        return ConfigValue(node.as_integer()->get());
-      case toml::node_type::floating_point:
-        return ConfigValue(node.as_floating_point()->get());
-      case toml::node_type::string:
-        return ConfigValue(node.as_string()->get());
-      case toml::node_type::array:
-        return array(*node.as_array(), depth);
-      case toml::node_type::table: {
-        CYB_ASSIGN(ConfigTable inner, table(*node.as_table(), depth));
-        return ConfigValue(std::move(inner));
-      }
-      default:
-        return fail(toml_error(part, node.source().begin.line, "dates and times are not allowed"));
-    }
-  }
-
-  Result<ConfigValue> array(const toml::array& in, std::size_t depth) const {
-    ConfigArray out;
-    out.reserve(in.size());
-    for (const toml::node& element : in) {
-      CYB_ASSIGN(ConfigValue item, value(element, depth + 1));
-      out.push_back(std::move(item));
-    }
-    return ConfigValue(std::move(out));
-  }
-
-  /// toml++ sorts keys; the position of a key's first appearance restores the order of the text.
-  Result<ConfigTable> table(const toml::table& in, std::size_t depth) const {
-    struct Item {
-      toml::source_position begin;
-      std::string_view key;
-      const toml::node* node;
-    };
-    std::vector<Item> items;
-    items.reserve(in.size());
-    for (auto&& [key, node] : in) items.push_back({key.source().begin, key.str(), &node});
-    std::ranges::sort(items, [](const Item& a, const Item& b) {
-      return std::pair(a.begin.line, a.begin.column) < std::pair(b.begin.line, b.begin.column);
-    });
-    ConfigTable out;
-    for (const Item& item : items) {
-      if (item.key.size() > kMaxKeyBytes) {
-        return fail(toml_error(part, item.begin.line, "key is longer than 65536 bytes"));
-      }
-      CYB_ASSIGN(ConfigValue converted, value(*item.node, depth + 1));
-      out.append(std::string(item.key), std::move(converted));
-    }
+  /// One or more keys with dots between them.
+  Result<Path> path(std::size_t depth) {
+    Path out;
+    do {
+      CYB_TRY(check_depth(depth + out.size() + 1));
+      CYB_TRY(count());
+      in_.skip_spaces();
+      CYB_ASSIGN(const std::string_view key, in_.key());
+      out.emplace_back(key);
+      in_.skip_spaces();
+    } while (in_.consume('.'));
     return out;
   }
-};
 
-/// toml++ has no code for a duplicate key: its text is `cannot redefine existing <type> '<key>'`.
-Error parse_failure(std::string_view part, const toml::parse_error& error) {
-  std::string_view why = error.description();
-  const std::size_t redefined = why.find("cannot redefine existing ");
-  if (redefined != std::string_view::npos) {
-    std::string_view name = why.substr(redefined);
-    const std::size_t open = name.find('\'');
-    const std::size_t close = name.rfind('\'');
-    if (open != std::string_view::npos && close > open) {
-      name = name.substr(open + 1, close - open - 1);
-      if (name.size() >= 2 && name.front() == '"' && name.back() == '"') {
-        name = name.substr(1, name.size() - 2);
+  Result<Building*> header(Building& root, std::size_t& depth) {
+    in_.consume('[');
+    const bool array = in_.consume('[');
+    CYB_ASSIGN(const Path steps, path(0));
+    CYB_TRY(in_.expect(']'));
+    if (array && !in_.consume(']')) return fail(in_.error("expected ']]'"));
+    depth = steps.size();
+    Building* table = &root;
+    for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+      Building::Entry* entry = table->find(steps[i]);
+      if (entry == nullptr) {
+        entry = &table->add(steps[i]);
+        entry->table = std::make_unique<Building>(Building::Origin::kImplied);
       }
-      return duplicate_error("key", name).with("part", std::string(part));
+      if (entry->value) return fail(duplicate(steps));
+      table = entry->table != nullptr ? entry->table.get() : entry->elements.back().get();
+    }
+    return array ? new_element(*table, steps) : new_table(*table, steps);
+  }
+
+  static Result<Building*> new_table(Building& parent, const Path& steps) {
+    Building::Entry* entry = parent.find(steps.back());
+    if (entry == nullptr) {
+      entry = &parent.add(steps.back());
+      entry->table = std::make_unique<Building>(Building::Origin::kHeader);
+    } else if (entry->table == nullptr || entry->table->origin != Building::Origin::kImplied) {
+      return fail(duplicate(steps));
+    }
+    entry->table->origin = Building::Origin::kHeader;
+    return entry->table.get();
+  }
+
+  static Result<Building*> new_element(Building& parent, const Path& steps) {
+    Building::Entry* entry = parent.find(steps.back());
+    if (entry == nullptr) {
+      entry = &parent.add(steps.back());
+    } else if (entry->elements.empty()) {
+      return fail(duplicate(steps));
+    }
+    entry->elements.push_back(std::make_unique<Building>(Building::Origin::kHeader));
+    return entry->elements.back().get();
+  }
+
+  Result<void> key_value(Building& start, std::size_t depth) {
+    CYB_ASSIGN(Path steps, path(depth));
+    Building* table = &start;
+    for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+      Building::Entry* entry = table->find(steps[i]);
+      if (entry == nullptr) {
+        entry = &table->add(steps[i]);
+        entry->table = std::make_unique<Building>(Building::Origin::kDotted);
+      } else if (entry->table == nullptr || entry->table->origin != Building::Origin::kDotted) {
+        return fail(duplicate(steps));
+      }
+      table = entry->table.get();
+    }
+    if (table->find(steps.back()) != nullptr) return fail(duplicate(steps));
+    CYB_TRY(in_.expect('='));
+    in_.skip_spaces();
+    CYB_ASSIGN(ConfigValue read, value(depth + steps.size()));
+    table->add(std::move(steps.back())).value = std::move(read);
+    return {};
+  }
+
+  Result<ConfigValue> value(std::size_t depth) {
+    CYB_TRY(count());
+    const char c = in_.peek();
+    if (c == '[') return array(depth + 1);
+    if (c == '{') return inline_table(depth + 1);
+    if (c == '"' || c == '\'') {
+      const bool multi_line = in_.rest().starts_with("\"\"\"") || in_.rest().starts_with("'''");
+      CYB_ASSIGN(const std::string_view text, multi_line ? in_.multi_line_string() : in_.string());
+      return ConfigValue(std::string(text));
+    }
+    auto scalar = parse_toml_scalar(in_.scalar_text());
+    if (!scalar) return fail(in_.error(scalar.error()));
+    return *std::move(scalar);
+  }
+
+  Result<ConfigValue> array(std::size_t depth) {
+    CYB_TRY(check_depth(depth));
+    in_.consume('[');
+    ConfigArray out;
+    bool first = true;
+    while (true) {
+      CYB_ASSIGN(const bool more, in_.next_element(first));
+      if (!more) return ConfigValue(std::move(out));
+      CYB_ASSIGN(ConfigValue element, value(depth));
+      out.push_back(std::move(element));
     }
   }
-  return toml_error(part, error.source().begin.line, printable(why, 300));
-}
+
+  Result<ConfigValue> inline_table(std::size_t depth) {
+    CYB_TRY(check_depth(depth));
+    in_.consume('{');
+    Building table(Building::Origin::kHeader);
+    in_.skip_spaces();
+    if (in_.consume('}')) return ConfigValue(ConfigTable());
+    while (true) {
+      CYB_TRY(key_value(table, depth));
+      in_.skip_spaces();
+      if (in_.consume('}')) return ConfigValue(finish(table));
+      if (!in_.consume(',')) return fail(in_.error("expected ',' or '}'"));
+    }
+  }
+
+  TomlCursor in_;
+  std::size_t values_ = 0;
+};
 
 }  // namespace
 
 Result<ConfigTable> parse_toml(std::string_view text, std::string_view part) {
   CYB_TRY(check_text(text, part));
-  CYB_TRY(Bounds(text, part).check());
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) return fail(parse_failure(part, parsed.error()));
-  return Converter{part}.table(parsed.table(), 0);
+  return Parser(text, part).document();
 }
 
 }  // namespace cyb

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.hpp"
 #include "model/config.hpp"
 #include "model/toml_cursor.hpp"
 
@@ -114,12 +115,60 @@ class Writer {
   }
 };
 
+bool is_bare(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
+}
+
+bool is_control(char c) noexcept {
+  const auto u = static_cast<unsigned char>(c);
+  return u < 0x20 || u == 0x7F;
+}
+
 }  // namespace
 
 std::string write_toml(const ConfigTable& table) {
   Writer writer;
   writer.body(table, "");
   return std::move(writer.out);
+}
+
+void append_toml_string(std::string& out, std::string_view text, bool ascii_only) {
+  out += '"';
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const char c = text[at];
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (is_control(c)) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else if (static_cast<unsigned char>(c) < 0x80 || !ascii_only) {
+      out += c;
+    } else {
+      const Utf8Char decoded = utf8_next(text, at);
+      const auto code_point = static_cast<std::uint32_t>(decoded.code_point);
+      out += code_point > 0xFFFF ? fmt::format("\\U{:08x}", code_point)
+                                 : fmt::format("\\u{:04x}", code_point);
+      at += decoded.size - 1;
+    }
+    ++at;
+  }
+  out += '"';
+}
+
+void append_toml_key(std::string& out, std::string_view key) {
+  if (!key.empty() && std::ranges::all_of(key, is_bare)) {
+    out += key;
+  } else {
+    append_toml_string(out, key, false);
+  }
 }
 
 }  // namespace cyb

@@ -83,7 +83,7 @@ TEST(Toml, TablesInsideArraysAndEmptyOnes) {
 }
 
 TEST(Toml, ErrorsNameLineAndReason) {
-  EXPECT_EQ(error_of("a = 1\nb = \n").substr(0, 33), "F02 config: TOML error at line 2:");
+  EXPECT_EQ(error_of("a = 1\nb = \n"), "F02 config: TOML error at line 2: expected a value");
   EXPECT_EQ(error_of("a = 1\na = 2\n"), "F09 duplicate key \"a\"");
   EXPECT_EQ(error_of("[t]\n[u]\n[t]\n"), "F09 duplicate key \"t\"");
   EXPECT_EQ(error_of("a = 1\r\n"), "F05 config: CR at byte 5");
@@ -101,7 +101,7 @@ TEST(Toml, ErrorsNameLineAndReason) {
                        return dots;
                      }() +
                      " = 1\n"),
-            "F02 config: TOML error at line 4: a key has more than 16 dots");
+            "F02 config: TOML error at line 4: nested more than 16 levels deep");
 }
 
 TEST(Toml, DeepNestingIsRefusedNotFollowed) {

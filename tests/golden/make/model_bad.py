@@ -105,8 +105,8 @@ case("F01-text", 'not a .model file: no "~~~" line in the first 15 bytes')(lambd
 case("F01-binary", 'not a .model file: no "~~~" line in the first 4096 bytes')(
     lambda f: b"GGUF\x03\x00\x00\x00" + bytes(8192) + b"\n~~~weights\n")
 case("F01-empty", 'not a .model file: no "~~~" line in the first 0 bytes')(lambda f: b"")
-case("F02-config", "config: TOML error at line 2: ", True)(replace("config", "parameters = 40", "parameters = = 40"))
-case("F02-frontmatter", "frontmatter: TOML error at line 3: ", True)(head('name = "bad"', "name = bad"))
+case("F02-config", "config: TOML error at line 2: expected a value")(replace("config", "parameters = 40", "parameters = = 40"))
+case("F02-frontmatter", "frontmatter: TOML error at line 3: expected a value")(head('name = "bad"', "name = bad"))
 case("F02-date", "config: TOML error at line 1: dates and times are not allowed")(
     replace("config", 'model_type = "none"', "model_type = 1979-05-27"))
 case("F02-tensors", "tensors: TOML error at line 3: expected a string")(replace("tensors", '"f32"', "f32"))
@@ -114,9 +114,9 @@ case("F02-tensors-key", 'tensors: TOML error at line 6: tensor "w" has no offset
 case("F02-vocab", "vocab: TOML error at line 3: string is not closed")(replace("vocab", '"b"\n', '"b\n'))
 case("F02-vocab-escape", "vocab: TOML error at line 2: string escape is not a Unicode scalar value")(
     replace("vocab", '"a"', '"\\ud800"'))
-case("F02-dots", "config: TOML error at line 9: a key has more than 16 dots")(
+case("F02-dots", "config: TOML error at line 9: nested more than 16 levels deep")(
     lambda f: f.parts.update(config=CONFIG + "[" + "a." * 200 + "a]\n"))
-case("F02-nested", "config: TOML error at line 1: ", True)(
+case("F02-nested", "config: TOML error at line 1: nested more than 16 levels deep")(
     lambda f: f.parts.update(config="x = " + "[" * 200 + "]" * 200 + "\n"))
 case("F03-types", 'frontmatter: types ["adapter"] does not contain "model"')(head('["model"]', '["adapter"]'))
 case("F03-missing", 'frontmatter: types [] does not contain "model"')(head('types = ["model"]\n', ""))
