@@ -2,11 +2,14 @@
 // SmolLM2.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
-#include "base/limits.hpp"
+#include "import/gguf/gguf_source.hpp"
 #include "import/import.hpp"
 #include "import/import_support.hpp"
+#include "import/names.hpp"
 #include "model/model.hpp"
 #include "support/models.hpp"
 
@@ -133,6 +136,52 @@ TEST(GgufImport, DamagedModelsAreRefusedByName) {
     }
   }
   EXPECT_GE(n, 110u);
+}
+
+/// Rows of a draft's q or k back in the order of GGUF `llama` files (the inverse of
+/// model-format 6.3 step 3).
+std::vector<std::byte> permuted_again(const std::vector<std::byte>& bytes, std::size_t n_rows,
+                                      std::size_t n_heads) {
+  std::vector<std::byte> out(bytes.size());
+  const std::size_t row_bytes = bytes.size() / n_rows, head_rows = n_rows / n_heads;
+  for (std::size_t row = 0; row < n_rows; ++row) {
+    const std::size_t head = row / head_rows, in_head = row % head_rows;
+    const std::size_t half = in_head / (head_rows / 2), pair = in_head % (head_rows / 2);
+    std::memcpy(out.data() + (head * head_rows + 2 * pair + half) * row_bytes,
+                bytes.data() + row * row_bytes, row_bytes);
+  }
+  return out;
+}
+
+void expect_round_trip(const std::string& path) {
+  ImportReport report;
+  const auto draft = read_source(path, report);
+  ASSERT_TRUE(draft) << draft.error().text();
+  const auto source = gguf::open_gguf(path);
+  ASSERT_TRUE(source);
+  ASSERT_EQ(draft->tensors.size(), source->parts[0].header.tensors.size());
+  for (const gguf::TensorInfo& theirs : source->parts[0].header.tensors) {
+    const DraftTensor* ours =
+        find_tensor(*draft, canonical_name(gguf_names("llama"), theirs.name).value());
+    ASSERT_NE(ours, nullptr) << theirs.name;
+    EXPECT_EQ(ours->shape, theirs.shape);
+    EXPECT_EQ(ours->dtype, theirs.dtype);
+    std::vector<std::byte> bytes = produced(*ours);
+    const bool q = theirs.name.find("attn_q.") != std::string_view::npos,
+               k = theirs.name.find("attn_k.") != std::string_view::npos;
+    if (q || k) {
+      const auto n_heads = static_cast<std::size_t>(q ? report.n_heads : report.n_kv_heads);
+      bytes = permuted_again(bytes, static_cast<std::size_t>(theirs.shape[0]), n_heads);
+    }
+    const auto stored = source->parts[0].file->bytes().subspan(theirs.offset, theirs.size_bytes);
+    EXPECT_TRUE(std::ranges::equal(bytes, stored)) << theirs.name;
+  }
+}
+
+TEST(GgufImport, RoundTripOfNamesShapesAndBytes) {
+  expect_round_trip(kGolden + "llama.gguf");
+  ASSERT_TRUE(model_present(kSmolLm2)) << model_hint(kSmolLm2);
+  expect_round_trip(model_file(kSmolLm2));
 }
 
 // What people wrote into a file must not become structure of ours, nor bytes that our reader

@@ -73,7 +73,13 @@ Result<TensorFacts> tensor_facts(const Tensors& tensors) {
   }
   facts.embedding_rows = embedding->shape[0];
   facts.has_head = tensors.find("lm_head.weight") != nullptr;
-  facts.has_rope_factors = tensors.find("cyb.pos.rope_factors") != nullptr;
+  const SourceTensor* factors = tensors.find("cyb.pos.rope_factors");
+  facts.has_rope_factors = factors != nullptr;
+  if (factors != nullptr && (factors->dtype != DType::kF32 || factors->shape.rank() != 1)) {
+    return fail(
+        gguf_error(fmt::format("tensor \"rope_freqs.weight\": {} {}, want f32 of one dimension",
+                               dtype_name(factors->dtype), factors->shape.text())));
+  }
   return facts;
 }
 
