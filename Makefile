@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 PROGRAM = $(BUILD)/cyb-llm
-PROMPT ?= What is the capital of France?
+PROMPT ?= What is gravity?
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
@@ -33,7 +33,7 @@ demo:
 	@tools/setup.sh build
 	@cmake --preset release -DCYB_TESTS=OFF -DCYB_EXAMPLES=OFF -B build/demo >/dev/null
 	@cmake --build build/demo -j $(JOBS) --target cyb-llm
-	@model=$$(python3 tools/fetch_models.py smollm2) && build/demo/cyb-llm run "$$model" "$(PROMPT)"
+	@model=$$(python3 tools/fetch_models.py smollm2) && build/demo/cyb-llm run "$$model" "$(PROMPT)" --max-tokens 256
 
 test:
 	@tools/setup.sh build test
