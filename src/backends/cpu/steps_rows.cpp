@@ -95,7 +95,12 @@ class BinaryStep final : public CpuStep {
       f(a + s.begin, b + s.begin, s.end - s.begin, y + s.begin);
     } else if (n_b == 1) {
       const Share s = share(n, run, thread);
-      run.k->scale(a + s.begin, b[0], s.end - s.begin, y + s.begin);
+      if (tag_ == OpTag::kMul) {
+        run.k->scale(a + s.begin, b[0], s.end - s.begin, y + s.begin);
+      } else {  // a - b is a + (-b) exactly
+        run.k->offset(a + s.begin, tag_ == OpTag::kSub ? -b[0] : b[0], s.end - s.begin,
+                      y + s.begin);
+      }
     } else {
       for (Share s(n / n_b, thread, run.n_threads); s.begin < s.end; ++s.begin) {
         f(a + s.begin * n_b, b, n_b, y + s.begin * n_b);

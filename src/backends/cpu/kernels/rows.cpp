@@ -84,6 +84,10 @@ struct Scaled {
   float factor;
   CYB_FN_MEMBER F of(F a, F) const { return vmul(a, vset(factor)); }
 };
+struct Offset {
+  float term;
+  CYB_FN_MEMBER F of(F a, F) const { return vadd(a, vset(term)); }
+};
 struct Capped {
   float cap;
   CYB_FN_MEMBER F of(F a, F) const { return vmul(vset(cap), vtanh(vdiv(a, vset(cap)))); }
@@ -108,6 +112,9 @@ HWY_NOINLINE void mul(const float* a, const float* b, std::size_t n, float* y) n
 }
 HWY_NOINLINE void scale(const float* a, float b, std::size_t n, float* y) noexcept {
   each(a, a, n, y, Scaled{b});
+}
+HWY_NOINLINE void offset(const float* a, float b, std::size_t n, float* y) noexcept {
+  each(a, a, n, y, Offset{b});
 }
 HWY_NOINLINE void softcap(const float* x, float cap, std::size_t n, float* y) noexcept {
   each(x, x, n, y, Capped{cap});
@@ -182,6 +189,7 @@ void fill_rows(KernelTable& table) {
   table.sub = sub;
   table.mul = mul;
   table.scale = scale;
+  table.offset = offset;
   table.softcap = softcap;
   fill_row_op<RowOp::kSilu>(table);
   fill_row_op<RowOp::kGeluErf>(table);

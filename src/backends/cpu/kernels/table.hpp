@@ -123,6 +123,8 @@ struct KernelTable {
   void (*add)(const float* a, const float* b, std::size_t n, float* y) noexcept;
   void (*mul)(const float* a, const float* b, std::size_t n, float* y) noexcept;
   void (*sub)(const float* a, const float* b, std::size_t n, float* y) noexcept;
+  /// y = a + b for one value b.
+  void (*offset)(const float* a, float b, std::size_t n, float* y) noexcept;
   void (*scale)(const float* a, float b, std::size_t n, float* y) noexcept;
   void (*map[kNumRowOps])(const float* x, std::size_t n, float* y) noexcept;
   /// y = map(gate) * up.
