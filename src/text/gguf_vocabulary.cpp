@@ -12,6 +12,7 @@
 
 #include "base/limits.hpp"
 #include "text/tokenizers/byte_level.hpp"
+#include "text/tokenizers/space_mark.hpp"
 
 namespace cyb {
 namespace {
@@ -83,7 +84,13 @@ Result<void> fill_vocabulary(const GgufVocabulary& source, TokenizerParts& parts
   for (std::size_t id = 0; id < source.tokens.size(); ++id) {
     CYB_ASSIGN(const TokenType type, type_of(source, id));
     const float score = spm ? source.scores[id] : 0.0F;
-    CYB_TRY(parts.vocabulary.add({source.tokens[id], type, score}));
+    // Files of Gemma write the spaces of user-defined tokens as spaces, those of all others as
+    // U+2581.
+    const bool spaces = spm && type == TokenType::kUserDefined &&
+                        source.tokens[id].find(' ') != std::string_view::npos;
+    const std::string marked = spaces ? text::marked_spaces(source.tokens[id]) : std::string();
+    CYB_TRY(
+        parts.vocabulary.add({spaces ? std::string_view(marked) : source.tokens[id], type, score}));
     if (type == TokenType::kUnknown) parts.special_ids.push_back(static_cast<std::int32_t>(id));
   }
   return parts.vocabulary.finish();

@@ -10,28 +10,14 @@
 #include "text/normalizers/nfc.hpp"
 #include "text/pretokenizers/pretokenizer.hpp"
 #include "text/tokenizers/piece_encoder.hpp"
+#include "text/tokenizers/space_mark.hpp"
 #include "text/tokenizers/special_matcher.hpp"
 
 namespace cyb {
 namespace {
 
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
-
 bool looks_like_chat_token(std::string_view text) noexcept {
   return text.size() >= 5 && text.starts_with("<|") && text.ends_with("|>");
-}
-
-std::string marked_spaces(std::string_view text) {
-  std::string out;
-  out.reserve(text.size() + text.size() / 2);
-  for (const char c : text) {
-    if (c == ' ') {
-      out.append(kSpaceMark);
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 bool is_blank(std::string_view text) noexcept {
@@ -51,7 +37,7 @@ struct Tokenizer::Impl {
 
   Result<void> build(TokenizerParts parts);
   Result<void> check_ids() const;
-  Result<void> add_specials(std::vector<std::int32_t> special_ids);
+  Result<void> add_specials(std::vector<std::int32_t> special_ids, bool by_score);
   Result<void> encode_text(std::string_view whole, const std::vector<text::ControlRun>& runs,
                            text::EncodeScratch& scratch) const;
   Result<void> encode_fragment(std::string_view fragment, bool first,
@@ -84,7 +70,7 @@ Result<void> Tokenizer::Impl::check_ids() const {
   return {};
 }
 
-Result<void> Tokenizer::Impl::add_specials(std::vector<std::int32_t> special_ids) {
+Result<void> Tokenizer::Impl::add_specials(std::vector<std::int32_t> special_ids, bool by_score) {
   const auto is_special = [&](std::int32_t id) {
     const TokenType type = vocabulary.type(id);
     return type == TokenType::kControl || type == TokenType::kUserDefined;
@@ -101,6 +87,9 @@ Result<void> Tokenizer::Impl::add_specials(std::vector<std::int32_t> special_ids
   std::sort(special_ids.begin(), special_ids.end());
   special_ids.erase(std::unique(special_ids.begin(), special_ids.end()), special_ids.end());
   control.assign(static_cast<std::size_t>(vocabulary.size()), false);
+  // Runs of spaces (Gemma): where scores decide, as in SentencePiece itself, they match before any
+  // merge; a list of merges leads to them by itself.
+  if (by_score) matcher.treat_marks_as_spaces();
   for (const std::int32_t id : special_ids) {
     if (!vocabulary.contains(id)) {
       return fail(tokenizer_error(fmt::format("special token {} is not in the vocabulary", id)));
@@ -110,10 +99,6 @@ Result<void> Tokenizer::Impl::add_specials(std::vector<std::int32_t> special_ids
     const auto kind = user ? text::MatchKind::kEverywhere : text::MatchKind::kControlOnly;
     const std::string_view token = vocabulary.text(id);
     CYB_TRY(matcher.add(id, token, kind));
-    // Runs of spaces (Gemma): GGUF files write them as spaces, checkpoints as U+2581; text may hold
-    // either.
-    const bool spaces = config.type == TokenizerKind::kSpm && user && token.find(' ') != token.npos;
-    if (spaces) CYB_TRY(matcher.add(id, marked_spaces(token), kind));
   }
   return {};
 }
@@ -123,7 +108,8 @@ Result<void> Tokenizer::Impl::build(TokenizerParts parts) {
   vocabulary = std::move(parts.vocabulary);
   if (config.type == TokenizerKind::kNone) return {};
   CYB_TRY(check_ids());
-  CYB_TRY(add_specials(std::move(parts.special_ids)));
+  CYB_TRY(add_specials(std::move(parts.special_ids),
+                       config.type == TokenizerKind::kSpm && parts.merges.empty()));
   pieces.build(vocabulary, config.type);
   next_piece = text::next_piece(config.pre);
   return encoder.build(config, vocabulary, pieces, parts.merges);
@@ -141,7 +127,8 @@ Result<void> Tokenizer::Impl::encode_bpe(std::string_view fragment,
 
 Result<void> Tokenizer::Impl::encode_spm(std::string_view fragment, bool first,
                                          text::EncodeScratch& scratch) const {
-  const bool starts_with_space = fragment.starts_with(' ') || fragment.starts_with(kSpaceMark);
+  const bool starts_with_space =
+      fragment.starts_with(' ') || fragment.starts_with(text::kSpaceMark);
   bool prefix = config.add_space_prefix;
   if (config.space_prefix == SpacePrefix::kFirstSegment)
     prefix = prefix && first && !starts_with_space;
@@ -149,7 +136,7 @@ Result<void> Tokenizer::Impl::encode_spm(std::string_view fragment, bool first,
     prefix = prefix && !starts_with_space;
 
   const std::string marked =
-      (prefix ? std::string(kSpaceMark) : std::string()) + marked_spaces(fragment);
+      (prefix ? std::string(text::kSpaceMark) : std::string()) + text::marked_spaces(fragment);
   // Cut wherever no merge can reach across: the result is the same, the work is less.
   const std::string_view all = marked;
   std::size_t begin = 0;
@@ -157,7 +144,7 @@ Result<void> Tokenizer::Impl::encode_spm(std::string_view fragment, bool first,
   for (std::size_t at = 1; at < all.size(); ++at) {
     if ((static_cast<unsigned char>(all[at]) & 0xC0U) == 0x80U) continue;
     const std::string_view rest = all.substr(at);
-    const bool word = config.split_words && rest.starts_with(kSpaceMark);
+    const bool word = config.split_words && rest.starts_with(text::kSpaceMark);
     if (!word && !encoder.may_cut(static_cast<unsigned char>(all[at - 1]), rest)) continue;
     CYB_TRY(encoder.encode(all.substr(begin, at - begin), scratch));
     if (word) scratch.unk_from = scratch.ids.size();

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "text/tokenizers/space_mark.hpp"
+
 namespace cyb::text {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 constexpr std::string_view kQwen2Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";

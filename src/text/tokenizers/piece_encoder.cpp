@@ -8,11 +8,10 @@
 
 #include "text/pretokenizers/char_class.hpp"
 #include "text/tokenizers/byte_level.hpp"
+#include "text/tokenizers/space_mark.hpp"
 
 namespace cyb::text {
 namespace {
-
-constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 bool is_text_token(const Vocabulary& vocabulary, std::int32_t id) noexcept {
   return vocabulary.type(id) == TokenType::kNormal ||
@@ -56,16 +55,6 @@ struct ScoreRules {
   }
 };
 
-void append_spaces_back(std::string& out, std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t mark = text.find(kSpaceMark, at);
-    out.append(text.substr(at, mark - at));
-    if (mark == std::string_view::npos) return;
-    out += ' ';
-    at = mark + kSpaceMark.size();
-  }
-}
-
 }  // namespace
 
 void PieceTable::build(const Vocabulary& vocabulary, TokenizerKind kind) {
@@ -78,7 +67,7 @@ void PieceTable::build(const Vocabulary& vocabulary, TokenizerKind kind) {
       const int byte = parse_byte_token(text);
       if (byte >= 0) blob_ += static_cast<char>(static_cast<unsigned char>(byte));
     } else if (kind == TokenizerKind::kSpm) {
-      append_spaces_back(blob_, text);
+      blob_.append(plain_spaces(text));
     } else if (type != TokenType::kNormal || !append_mapped_bytes(blob_, text)) {
       blob_.append(text);
     }

@@ -33,6 +33,11 @@ class SpecialMatcher {
   /// Longest text of a special token. Together with the trie it makes matching linear in the text.
   static constexpr std::size_t kMaxBytes = 512;
 
+  /// SentencePiece vocabularies with scores: U+2581 in a token or in the text is a space, but two
+  /// of them side by side in the text are a run of their own (checkpoints match those before they
+  /// normalise). Call before add().
+  void treat_marks_as_spaces() { marks_are_spaces_ = true; }
+
   /// Errors: Tokenizer for an empty or over-long text.
   Result<void> add(std::int32_t id, std::string_view text, MatchKind kind);
   /// Changes where a token that was added is matched.
@@ -47,9 +52,15 @@ class SpecialMatcher {
     std::int32_t id = -1;
     MatchKind kind = MatchKind::kEverywhere;
   };
+  struct Step {
+    unsigned char byte = 0;
+    std::size_t size = 0;  // 0: the match ends here
+  };
+  Step step(std::string_view text, std::size_t at, bool marks) const noexcept;
   std::uint32_t child(std::uint32_t node, unsigned char byte) const noexcept;
   SpecialMatch match_at(std::string_view text, std::size_t at, std::size_t control_end) const;
 
+  bool marks_are_spaces_ = false;
   std::array<std::uint32_t, 256> first_{};                  // node after the first byte, 0 = none
   std::vector<Node> nodes_{Node{}};                         // node 0 is unused
   std::unordered_map<std::uint64_t, std::uint32_t> edges_;  // node << 8 | byte -> node
