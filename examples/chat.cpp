@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     std::printf("%.*s", static_cast<int>(text.size()), text.data());
     return std::fflush(stdout) != 0;
   };
-  for (const char* question : {"What is the capital of France?", "And of Italy?"}) {
+  for (const char* question : {"What is the capital city of Japan?", "What is gravity?"}) {
     std::printf("> %s\n", question);
     messages.push_back({"user", question});
     const auto answer = session->chat(messages, options);

@@ -16,20 +16,20 @@ class SmolLm2 : public testing::Test {
 };
 
 TEST_F(SmolLm2, AnswersAndPipes) {
-  const ProcessResult answer = program.run(
-      {"run", model, "What is the capital of France?", "--max-tokens", "32", "--temperature", "0"});
+  const ProcessResult answer = program.run({"run", model, "What is the capital city of Japan?",
+                                            "--max-tokens", "32", "--temperature", "0"});
   ASSERT_EQ(answer.exit_code, 0) << answer.err;
-  EXPECT_NE(answer.out.find("Paris"), std::string::npos) << answer.out;
+  EXPECT_NE(answer.out.find("Tokyo"), std::string::npos) << answer.out;
   EXPECT_TRUE(answer.out.ends_with('\n'));
   EXPECT_EQ(answer.err.find('\x1b'), std::string::npos) << "no progress bar in a pipe";
   ProcessOptions piped;
-  piped.input = "What is the capital of France?";
+  piped.input = "What is the capital city of Japan?";
   EXPECT_EQ(program.run({"run", model, "--max-tokens", "32", "--temperature", "0"}, piped).out,
             answer.out);
   const ProcessResult stopped =
-      program.run({"run", model, "What is the capital of France?", "--max-tokens", "32",
-                   "--temperature", "0", "--stop", "Paris"});
-  EXPECT_EQ(stopped.out.find("Paris"), std::string::npos);
+      program.run({"run", model, "What is the capital city of Japan?", "--max-tokens", "32",
+                   "--temperature", "0", "--stop", "Tokyo"});
+  EXPECT_EQ(stopped.out.find("Tokyo"), std::string::npos);
 }
 
 TEST_F(SmolLm2, CtrlCEndsTheAnswer) {
@@ -50,8 +50,8 @@ TEST_F(SmolLm2, ChatAtATerminal) {
       program.environment());
   ASSERT_TRUE(terminal.wait_for("/help for help")) << terminal.screen();
   ASSERT_TRUE(terminal.wait_for("> "));
-  terminal.type("What is the capital of France?\r");
-  ASSERT_TRUE(terminal.wait_for("Paris")) << terminal.screen();
+  terminal.type("What is the capital city of Japan?\r");
+  ASSERT_TRUE(terminal.wait_for("Tokyo")) << terminal.screen();
   ASSERT_TRUE(terminal.wait_for("> ")) << terminal.screen();
   terminal.type("/stats\r");
   ASSERT_TRUE(terminal.wait_for("tokens/s")) << terminal.screen();
