@@ -26,7 +26,7 @@ def check(path):
     dynamic = readelf("-d", path)
     if not re.search(r"BIND_NOW|FLAGS_1.*\bNOW\b", dynamic):
         problems.append("RELRO is partial: symbols are bound lazily")
-    stack = re.search(r"GNU_STACK.*?\s([RWE ]{3})\s+0x", segments)
+    stack = re.search(r"^\s+GNU_STACK\b.*0x[0-9a-f]+ ([R ][W ][E ]) 0x[0-9a-f]+\s*$", segments, re.M)
     if not stack or "E" in stack.group(1):
         problems.append("the stack is executable")
     for line in segments.splitlines():
