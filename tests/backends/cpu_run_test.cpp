@@ -233,6 +233,47 @@ TEST(CpuRun, FloatWeightsMeetClassMInEveryMode) {
   }
 }
 
+/// Largest error over the largest output of y = x W^T with q8 weights in the default mode.
+double q8_error(std::int64_t n_out, std::size_t n_tokens, std::vector<float>* y_out = nullptr) {
+  constexpr std::int64_t kIn = 64;
+  std::mt19937 rng(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(n_tokens * kIn), w(static_cast<std::size_t>(n_out * kIn));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(n_out * kIn / 32 * 34));
+  for (std::byte& b : bytes) b = static_cast<std::byte>(rng() & 255u);
+  for (float& v : x) v = normal(rng);
+  const std::uint16_t scale = f32_to_f16(0.01f);
+  for (std::size_t at = 0; at < bytes.size(); at += 34) std::memcpy(bytes.data() + at, &scale, 2);
+  format_info(DType::kQ8).decode(bytes.data(), w.data(), w.size());
+  const auto b = backend();
+  OneProduct product(*b, DType::kQ8, n_out, kIn, x, bytes);
+  const auto y = product.run();
+  double most = 1, worst = 0;
+  for (std::size_t t = 0; t < n_tokens; ++t) {
+    for (std::size_t r = 0; r < static_cast<std::size_t>(n_out); ++r) {
+      double sum = 0;
+      for (std::size_t k = 0; k < kIn; ++k)
+        sum += static_cast<double>(x[t * kIn + k]) * w[r * kIn + k];
+      most = std::max(most, std::fabs(sum));
+      worst = std::max(worst, std::fabs(sum - y[t * static_cast<std::size_t>(n_out) + r]));
+    }
+  }
+  if (y_out != nullptr) *y_out = y;
+  return worst / most;
+}
+
+TEST(CpuRun, VocabularyHeadsRoundTheirInputsMoreFinely) {
+  EXPECT_GT(q8_error(1024, 3), 1e-3);
+  std::vector<float> all;
+  EXPECT_LT(q8_error(16400, 11, &all), 5e-5);
+  for (const std::size_t n :
+       {1u, 2u, 3u, 4u, 5u}) {  // the same rows in smaller runs: the same bits
+    std::vector<float> some;
+    EXPECT_LT(q8_error(16400, n, &some), 5e-5);
+    EXPECT_EQ(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)), 0) << n;
+  }
+}
+
 TEST(CpuRun, NonFiniteActivationsSurface) {
   const std::int64_t n_in = 64, n_out = 20;
   std::vector<std::byte> w(static_cast<std::size_t>(n_out * n_in / 32 * 34),

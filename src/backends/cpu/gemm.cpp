@@ -14,8 +14,7 @@ constexpr std::size_t kSliceValues = 256;        // K of one dequantised slice
 constexpr std::size_t kChunkBytes = 192 * 1024;  // activations that stay in the second-level cache
 constexpr std::size_t kLine = 64;
 // From this many outputs on (vocabulary heads) q8 weights meet activations in two int8 levels:
-// logits feel every rounding, and the panel is in the first-level cache when the second level reads
-// it.
+// logits feel every rounding, and the second level costs little where memory is the limit.
 constexpr std::size_t kFineOutputs = 16384;
 
 /// y = x - (what the record holds), for one 32-block of token t of a tile of n tokens.
@@ -33,7 +32,7 @@ void rounding_error(const std::uint8_t* record, std::size_t n, std::size_t t, co
 
 struct Gemm::Scratch {
   std::uint8_t* records;
-  float *rows, *temp, *tile_a, *tile_b, *slice, *acc;
+  float *rows, *temp, *tile_a, *tile_b, *levels, *slice, *acc;
 };
 
 Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
@@ -50,9 +49,9 @@ Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
       if (w == nullptr) continue;
       (is_block_format(w->format()) && !exact_ ? q8_ : f32_) = true;
     }
-    fine_ =
-        fine_ || (!exact_ && part.gate == nullptr && part.weight->format() == PanelFormat::kQ8 &&
-                  part.weight->n_out() >= kFineOutputs && spec_.parts.size() == 1);
+    const bool head =
+        spec_.parts.size() == 1 && part.gate == nullptr && part.weight->n_out() >= kFineOutputs;
+    if (head && !exact_ && part.weight->format() == PanelFormat::kQ8) levels_ = 2;
     const std::size_t bytes =
         part.weight->panel_size() + (part.gate != nullptr ? part.gate->panel_size() : 0);
     cost.insert(cost.end(), part.weight->n_panels(), bytes);
@@ -72,7 +71,7 @@ Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
   const Scratch end = scratch(nullptr);
   build.want_thread(reinterpret_cast<std::uintptr_t>(end.acc) + chunk_ * 64 * sizeof(float));
   const std::size_t rows = round_up(max_rows, kTileTokens);
-  build.want_shared((fine_ ? 2 : 1) * (rows * n_blocks_ * kRecordBytes + kLine) +
+  build.want_shared(rows * levels_ * n_blocks_ * kRecordBytes + kLine +
                     (f32_ ? rows * k_padded_ * sizeof(float) : 0));
 }
 
@@ -84,56 +83,64 @@ Gemm::Scratch Gemm::scratch(std::byte* base) const noexcept {
     return here;
   };
   Scratch s{};
-  s.records = reinterpret_cast<std::uint8_t*>(
-      take((fine_ ? 2 : 1) * kFewTokens * n_blocks_ * kRecordBytes));
+  s.records =
+      reinterpret_cast<std::uint8_t*>(take(kFewTokens * levels_ * n_blocks_ * kRecordBytes));
   s.rows = reinterpret_cast<float*>(take(kFewTokens * k_padded_ * sizeof(float)));
   s.temp = reinterpret_cast<float*>(take(kTileTokens * k_padded_ * sizeof(float)));
   s.tile_a = reinterpret_cast<float*>(take(chunk_ * kPanelRows * sizeof(float)));
-  s.tile_b = reinterpret_cast<float*>(take(chunk_ * kPanelRows * sizeof(float)));
+  s.tile_b = reinterpret_cast<float*>(take(chunk_ * levels_ * kPanelRows * sizeof(float)));
+  s.levels = reinterpret_cast<float*>(
+      take(levels_ > 1 ? kTileTokens * levels_ * k_padded_ * sizeof(float) : 0));
   s.slice = reinterpret_cast<float*>(take(kSliceValues * kPanelRows * sizeof(float)));
   s.acc = reinterpret_cast<float*>(take(0));
   return s;
 }
 
-/// Tokens [first, first + n), n <= 4: the norm, then records and f32 rows as wanted. `rows`: row 0
-/// of the run.
-void Gemm::prepare_tile(const Run& run, std::size_t first, std::size_t n, const Acts& acts,
-                        float* rows, float* temp) const noexcept {
-  const float* x = run.f32(spec_.x) + first * k_;
+/// At most 4 tokens: the norm, then records and f32 rows as wanted.
+void Gemm::prepare_tile(const Run& run, const Tokens& tokens, const Scratch& s) const noexcept {
+  const std::size_t n = tokens.n;
+  const float* x = run.f32(spec_.x) + tokens.first * k_;
+  float* rows = f32_ ? tokens.acts.rows + tokens.first * k_padded_ : s.temp;
   std::size_t stride = k_;
   if (spec_.gain.kind != Operand::Kind::kNone) {
-    float* normed = f32_ ? rows + first * k_padded_ : temp;
     for (std::size_t t = 0; t < n; ++t) {
-      run.k->rms_norm(x + t * k_, run.f32(spec_.gain), k_, spec_.eps, normed + t * k_padded_);
+      run.k->rms_norm(x + t * k_, run.f32(spec_.gain), k_, spec_.eps, rows + t * k_padded_);
     }
-    x = normed;
+    x = rows;
     stride = k_padded_;
   } else if (f32_) {
-    for (std::size_t t = 0; t < n; ++t)
-      std::memcpy(rows + (first + t) * k_padded_, x + t * k_, k_ * sizeof(float));
+    for (std::size_t t = 0; t < n; ++t) {
+      std::memcpy(rows + t * k_padded_, x + t * k_, k_ * sizeof(float));
+    }
   }
   if (f32_) {
     for (std::size_t t = 0; t < n; ++t) {
-      std::memset(rows + (first + t) * k_padded_ + k_, 0, (k_padded_ - k_) * sizeof(float));
+      std::memset(rows + t * k_padded_ + k_, 0, (k_padded_ - k_) * sizeof(float));
     }
   }
   if (!q8_) return;
-  std::uint8_t* records = acts.records + first * n_blocks_ * kRecordBytes;
-  run.k->quantize(x, stride, k_, n, records);
-  if (fine_) refine_tile(run, x, stride, n, records, acts, temp);
+  run.k->quantize(x, stride, k_, n, record(tokens.acts, tokens.first));
+  if (levels_ > 1) write_levels(run, x, stride, tokens, s.levels);
 }
 
-/// The second level: records of what the first rounded away. `temp` may be x.
-void Gemm::refine_tile(const Run& run, const float* x, std::size_t stride, std::size_t n,
-                       std::uint8_t* records, const Acts& acts, float* temp) const noexcept {
-  for (std::size_t b = 0; b < n_blocks_; ++b) {
-    const std::size_t n_values = std::min<std::size_t>(32, k_ - 32 * b);
-    for (std::size_t t = 0; t < n; ++t) {
-      rounding_error(records + b * n * kRecordBytes, n, t, x + t * stride + 32 * b, n_values,
-                     temp + t * k_padded_ + 32 * b);
+/// Records of x and of what their int8 rounding lost, side by side. The tokens' records hold the
+/// first level alone on entry; `rows` takes 2 n rows.
+void Gemm::write_levels(const Run& run, const float* x, std::size_t stride, const Tokens& tokens,
+                        float* rows) const noexcept {
+  std::uint8_t* records = record(tokens.acts, tokens.first);
+  for (std::size_t t = 0; t < tokens.n; ++t) {
+    std::memcpy(rows + 2 * t * k_padded_, x + t * stride, k_ * sizeof(float));
+    for (std::size_t b = 0; b < n_blocks_; ++b) {
+      rounding_error(records + b * tokens.n * kRecordBytes, tokens.n, t, x + t * stride + 32 * b,
+                     std::min<std::size_t>(32, k_ - 32 * b),
+                     rows + (2 * t + 1) * k_padded_ + 32 * b);
     }
   }
-  run.k->quantize(temp, k_padded_, k_, n, records + acts.fine_offset);
+  const std::size_t n = 2 * tokens.n;
+  for (std::size_t t = 0; t < n; t += kTileTokens) {
+    run.k->quantize(rows + t * k_padded_, k_padded_, k_, std::min(kTileTokens, n - t),
+                    records + t * n_blocks_ * kRecordBytes);
+  }
 }
 
 /// out[n][16] = products of the tokens with one panel.
@@ -142,14 +149,15 @@ void Gemm::product(const Run& run, const CpuWeight& weight, std::size_t panel, c
   const auto format = static_cast<std::size_t>(weight.format());
   const Acts& acts = tokens.acts;
   if (is_block_format(weight.format()) && !exact_) {
-    run.k->dot_q8[format]({weight.panel(panel), n_blocks_,
-                           acts.records + tokens.first * n_blocks_ * kRecordBytes, tokens.n, out});
-    if (!fine_) return;
+    float* to = levels_ > 1 ? s.tile_b : out;
     run.k->dot_q8[format](
-        {weight.panel(panel), n_blocks_,
-         acts.records + acts.fine_offset + tokens.first * n_blocks_ * kRecordBytes, tokens.n,
-         s.tile_b});
-    for (std::size_t i = 0; i < tokens.n * kPanelRows; ++i) out[i] += s.tile_b[i];
+        {weight.panel(panel), n_blocks_, record(acts, tokens.first), tokens.n * levels_, to});
+    for (std::size_t t = 0; levels_ > 1 && t < tokens.n; ++t) {
+      const float* level = s.tile_b + 2 * t * kPanelRows;
+      for (std::size_t r = 0; r < kPanelRows; ++r) {
+        out[t * kPanelRows + r] = level[r] + level[kPanelRows + r];
+      }
+    }
     return;
   }
   std::memset(s.acc, 0, tokens.n * 64 * sizeof(float));
@@ -212,22 +220,21 @@ void Gemm::run(const Run& run, unsigned thread) const noexcept {
   const std::size_t units = first_unit_.back();
   if (rows == 0) return;
   if (rows <= kFewTokens) {
-    const Acts acts{s.records, kFewTokens * n_blocks_ * kRecordBytes, s.rows, k_padded_};
-    prepare_tile(run, 0, rows, acts, s.rows, s.temp);
+    const Acts acts{s.records, s.rows, k_padded_};
+    prepare_tile(run, {acts, 0, rows}, s);
     for (std::size_t u = bounds_[thread]; u < bounds_[thread + 1]; ++u)
       unit(run, u, {acts, 0, rows}, s);
     return;
   }
   const std::size_t record_bytes =
-      round_up(round_up(rows, kTileTokens) * n_blocks_ * kRecordBytes, kLine);
-  auto* records = reinterpret_cast<std::uint8_t*>(run.shared);
-  auto* f32_rows = reinterpret_cast<float*>(run.shared + (fine_ ? 2 : 1) * record_bytes);
-  const Acts acts{records, record_bytes, f32_rows, k_padded_};
+      round_up(round_up(rows, kTileTokens) * levels_ * n_blocks_ * kRecordBytes, kLine);
+  const Acts acts{reinterpret_cast<std::uint8_t*>(run.shared),
+                  reinterpret_cast<float*>(run.shared + record_bytes), k_padded_};
   const std::size_t tiles = (rows + kTileTokens - 1) / kTileTokens;
   const Share mine(tiles, thread, run.n_threads);
   for (std::size_t tile = mine.begin; tile < mine.end; ++tile) {
     const std::size_t first = tile * kTileTokens;
-    prepare_tile(run, first, std::min(kTileTokens, rows - first), acts, f32_rows, s.temp);
+    prepare_tile(run, {acts, first, std::min(kTileTokens, rows - first)}, s);
   }
   run.pool->barrier();
   const std::size_t chunks = (rows + chunk_ - 1) / chunk_;

@@ -32,9 +32,8 @@ class Gemm {
 
  private:
   struct Acts {
-    std::uint8_t* records;  // q8 records of all tokens; their rounding errors fine_offset behind
-    std::size_t fine_offset;
-    const float* rows;  // f32 rows
+    std::uint8_t* records;  // q8 records: levels_ of them a token, side by side
+    float* rows;            // f32 rows
     std::size_t stride;
   };
   /// Tokens [first, first + n) of the run.
@@ -45,10 +44,12 @@ class Gemm {
   struct Scratch;
 
   Scratch scratch(std::byte* base) const noexcept;
-  void prepare_tile(const Run& run, std::size_t first, std::size_t n, const Acts& acts, float* rows,
-                    float* temp) const noexcept;
-  void refine_tile(const Run& run, const float* x, std::size_t stride, std::size_t n,
-                   std::uint8_t* records, const Acts& acts, float* temp) const noexcept;
+  std::uint8_t* record(const Acts& acts, std::size_t token) const noexcept {
+    return acts.records + token * levels_ * n_blocks_ * kRecordBytes;
+  }
+  void prepare_tile(const Run& run, const Tokens& tokens, const Scratch& s) const noexcept;
+  void write_levels(const Run& run, const float* x, std::size_t stride, const Tokens& tokens,
+                    float* rows) const noexcept;
   void product(const Run& run, const CpuWeight& weight, std::size_t panel, const Tokens& tokens,
                const Scratch& s, float* out) const noexcept;
   void unit(const Run& run, std::size_t index, const Tokens& tokens,
@@ -59,7 +60,7 @@ class Gemm {
   GemmSpec spec_;
   bool q8_ = false, f32_ = false;  // which forms of activations the weights want
   bool exact_;
-  bool fine_ = false;  // activations as two int8 levels (about 15 bits)
+  std::size_t levels_ = 1;  // 2: activations as two int8 levels (about 15 bits)
   std::size_t k_ = 0, k_padded_ = 0, n_blocks_ = 0;
   std::size_t chunk_ = 0;                // tokens
   std::vector<std::size_t> first_unit_;  // [parts + 1]
