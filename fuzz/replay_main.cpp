@@ -1,5 +1,6 @@
-// Replays a fuzz target over the files of a folder, without libFuzzer: the corpus as a regression test of any build.
-// An empty or missing corpus is a failure: a target without inputs tests nothing.
+// Replays a fuzz target over the files of a folder, without libFuzzer: the corpus as a regression
+// test of any build. An empty or missing corpus is a failure: a target without inputs tests
+// nothing.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

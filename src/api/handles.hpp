@@ -70,7 +70,8 @@ cyb_error* guarded(Body&& body) noexcept {
 }
 
 /// Errors: InvalidInput naming the argument.
-inline Result<void> need(const void* pointer, const char* name) {
+template <class T>
+Result<void> need(const T* pointer, const char* name) {
   if (pointer == nullptr) return fail(invalid_input(std::string(name) + " is null"));
   return {};
 }

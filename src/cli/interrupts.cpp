@@ -61,7 +61,7 @@ Interrupts::Interrupts() : impl_(std::make_unique<Impl>()) {
 
 Interrupts::~Interrupts() {
   impl_->finished.store(true);
-  ::pthread_kill(impl_->thread.native_handle(), SIGTERM);
+  ::pthread_kill(impl_->thread.native_handle(), SIGINT);
   impl_->thread.join();
   for (const int fd : impl_->wake) {
     if (fd >= 0) ::close(fd);
