@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "import/import_support.hpp"
+#include "model/model.hpp"
 
 namespace cyb::test {
 namespace {
@@ -67,6 +68,33 @@ TEST(HfImport, TokenizerAndItsConfig) {
   ASSERT_TRUE(draft->chat);
   EXPECT_EQ(*draft->chat->find("format")->string(), "custom");
   EXPECT_EQ(*draft->chat->find("template")->string(), "{{ messages[0].content }}");
+}
+
+TEST(HfImport, EveryBuiltTokenizerReachesTheModelFile) {
+  const std::pair<const char*, const char*> rows[] = {{"gpt2", "bpe"},   {"smollm", "bpe"},
+                                                      {"qwen2", "bpe"},  {"llama3", "bpe"},
+                                                      {"llama2", "spm"}, {"gemma", "spm"}};
+  for (const auto& [name, type] : rows) {
+    SCOPED_TRACE(name);
+    WithTokenizer checkpoint(name, 1300);
+    const TemporaryFolder folder;
+    ImportReport report;
+    const auto written = import_model(checkpoint.path(), folder.file("x.model"), {}, report);
+    ASSERT_TRUE(written) << written.error().text();
+    EXPECT_EQ(report.tokenizer, type);
+    const auto model = Model::open(folder.file("x.model"));
+    ASSERT_TRUE(model) << model.error().text();
+    const auto vocab = (*model)->vocab();
+    ASSERT_TRUE(vocab) << vocab.error().text();
+    EXPECT_EQ((*vocab)->tokens.size(), 1300u);
+    const auto json = nlohmann::json::parse(read_file(checkpoint.file("tokenizer.json")));
+    for (const auto& [text, id] : json["model"]["vocab"].items())
+      EXPECT_EQ((*vocab)->tokens[id.get<std::size_t>()], text);
+    for (const auto& added : json["added_tokens"]) {
+      EXPECT_EQ((*vocab)->tokens[added["id"].get<std::size_t>()],
+                added["content"].get<std::string>());
+    }
+  }
 }
 
 TEST(HfImport, TemplatesFromListsAndFiles) {
