@@ -59,7 +59,7 @@ void stream_dot(benchmark::State& state, PanelFormat format) {
     float out[16];
     for (std::size_t p = n * t / threads; p < n * (t + 1) / threads; ++p) {
       k.dot_q8[static_cast<std::size_t>(format)](
-          {base + p * panel, kIn / 32, acts.records.data(), 1, out});
+          {base + p * panel, kIn / 32, acts.records.data(), 1, out, nullptr});
       benchmark::DoNotOptimize(out);
     }
   };
@@ -78,11 +78,12 @@ void gemm_dot(benchmark::State& state, PanelFormat format) {
   const auto* base = reinterpret_cast<const std::uint8_t*>(panels.data());
   auto body = [&](unsigned t, unsigned threads) noexcept {
     float out[kChunk * 16];
+    std::uint8_t scratch[cyb::cpu::dot_scratch_bytes(kIn / 32)];
     for (std::size_t c = 0; c < kTokens; c += kChunk) {
       for (std::size_t p = kOut / 16 * t / threads; p < kOut / 16 * (t + 1) / threads; ++p) {
         k.dot_q8[static_cast<std::size_t>(format)](
             {base + p * panel, kIn / 32,
-             acts.records.data() + c * kIn / 32 * cyb::cpu::kRecordBytes, kChunk, out});
+             acts.records.data() + c * kIn / 32 * cyb::cpu::kRecordBytes, kChunk, out, scratch});
         benchmark::DoNotOptimize(out);
       }
     }

@@ -31,7 +31,7 @@ void rounding_error(const std::uint8_t* record, std::size_t n, std::size_t t, co
 }  // namespace
 
 struct Gemm::Scratch {
-  std::uint8_t* records;
+  std::uint8_t *records, *unpacked;
   float *rows, *temp, *tile_a, *tile_b, *levels, *slice, *acc;
 };
 
@@ -85,6 +85,7 @@ Gemm::Scratch Gemm::scratch(std::byte* base) const noexcept {
   Scratch s{};
   s.records =
       reinterpret_cast<std::uint8_t*>(take(kFewTokens * levels_ * n_blocks_ * kRecordBytes));
+  s.unpacked = reinterpret_cast<std::uint8_t*>(take(q8_ ? dot_scratch_bytes(n_blocks_) : 0));
   s.rows = reinterpret_cast<float*>(take(kFewTokens * k_padded_ * sizeof(float)));
   s.temp = reinterpret_cast<float*>(take(kTileTokens * k_padded_ * sizeof(float)));
   s.tile_a = reinterpret_cast<float*>(take(chunk_ * kPanelRows * sizeof(float)));
@@ -150,8 +151,8 @@ void Gemm::product(const Run& run, const CpuWeight& weight, std::size_t panel, c
   const Acts& acts = tokens.acts;
   if (is_block_format(weight.format()) && !exact_) {
     float* to = levels_ > 1 ? s.tile_b : out;
-    run.k->dot_q8[format](
-        {weight.panel(panel), n_blocks_, record(acts, tokens.first), tokens.n * levels_, to});
+    run.k->dot_q8[format]({weight.panel(panel), n_blocks_, record(acts, tokens.first),
+                           tokens.n * levels_, to, s.unpacked});
     for (std::size_t t = 0; levels_ > 1 && t < tokens.n; ++t) {
       const float* level = s.tile_b + 2 * t * kPanelRows;
       for (std::size_t r = 0; r < kPanelRows; ++r) {

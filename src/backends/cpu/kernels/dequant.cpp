@@ -21,6 +21,7 @@ struct Sink {
   float* base;
   std::size_t n_quads;
   std::size_t row;
+  CYB_FN_MEMBER int vector() const { return static_cast<int>(row / kL); }
   CYB_FN_MEMBER void put(std::size_t g, std::size_t e, F v) const {
     vstore(v, base + (e * n_quads + g) * 16 + row);
   }
@@ -41,24 +42,6 @@ CYB_FN void put_affine(const Sink& sink, std::size_t g, B codes, F scale, F mini
     sink.put(g, e, vadd(vmul(scale, icvt(code_at(codes, e))), minimum));
 }
 
-template <int G>
-CYB_FN B nibble_code(const std::uint8_t* q, std::size_t row) {
-  const B w = bload(q + 64 * (G % 4) + 4 * row);
-  return G < 4 ? band(w, bset(15)) : band(bshr<4>(w), bset(15));
-}
-template <int G>
-CYB_FN B five_bit_code(const std::uint8_t* q, const std::uint8_t* high, std::size_t row) {
-  return five_bits<G % 4, (G > 3)>(bload(q + 64 * (G % 4) + 4 * row), bload(high + 4 * row));
-}
-template <int G>
-CYB_FN B six_bit_code(const std::uint8_t* q, std::size_t row) {
-  return bor(nibble_code<G>(q, row), two_bits<G, 4>(bload(q + 256 + 64 * (G / 4) + 4 * row)));
-}
-template <int G>
-CYB_FN B three_bit_code(const std::uint8_t* q, std::size_t row) {
-  return bor(two_bits<G, 0>(bload(q + 64 * (G / 4) + 4 * row)),
-             move_bit<G, 2>(bload(q + 128 + 4 * row)));
-}
 CYB_FN F half_at(const std::uint8_t* p, std::size_t row) {
   return load_half(reinterpret_cast<const std::uint16_t*>(p) + row);
 }
@@ -67,7 +50,7 @@ struct Q4 {
   static constexpr std::size_t kBytes = 288, kValues = 32;
   CYB_FN void decode(const std::uint8_t* p, std::size_t, const Sink& s) {
     const F d = half_at(p, s.row);
-#define CYB_DO(G) put_centred(s, G, nibble_code<G>(p + 32, s.row), d, 8);
+#define CYB_DO(G) put_centred(s, G, NibbleCode::at<G>(p + 32, s.vector()), d, 8);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }
@@ -76,7 +59,7 @@ struct Q4_1 {
   static constexpr std::size_t kBytes = 320, kValues = 32;
   CYB_FN void decode(const std::uint8_t* p, std::size_t, const Sink& s) {
     const F d = half_at(p, s.row), m = half_at(p + 32, s.row);
-#define CYB_DO(G) put_affine(s, G, nibble_code<G>(p + 64, s.row), d, m);
+#define CYB_DO(G) put_affine(s, G, NibbleCode::at<G>(p + 64, s.vector()), d, m);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }
@@ -85,7 +68,7 @@ struct Q5_0 {
   static constexpr std::size_t kBytes = 352, kValues = 32;
   CYB_FN void decode(const std::uint8_t* p, std::size_t, const Sink& s) {
     const F d = half_at(p, s.row);
-#define CYB_DO(G) put_centred(s, G, five_bit_code<G>(p + 32, p + 288, s.row), d, 16);
+#define CYB_DO(G) put_centred(s, G, FiveBitCode::at<G>(p + 32, s.vector()), d, 16);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }
@@ -94,7 +77,7 @@ struct Q5_1 {
   static constexpr std::size_t kBytes = 384, kValues = 32;
   CYB_FN void decode(const std::uint8_t* p, std::size_t, const Sink& s) {
     const F d = half_at(p, s.row), m = half_at(p + 32, s.row);
-#define CYB_DO(G) put_affine(s, G, five_bit_code<G>(p + 64, p + 320, s.row), d, m);
+#define CYB_DO(G) put_affine(s, G, FiveBitCode::at<G>(p + 64, s.vector()), d, m);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }
@@ -120,7 +103,7 @@ struct Q4k {
     const F d = vmul(half_at(p, s.row), icvt(load_u8(scales + s.row)));
     const F m = vmul(half_at(p + 32, s.row), icvt(load_u8(scales + 16 + s.row)));
     const F minus = vsub(vzero(), m);
-#define CYB_DO(G) put_affine(s, G, nibble_code<G>(q, s.row), d, minus);
+#define CYB_DO(G) put_affine(s, G, NibbleCode::at<G>(q, s.vector()), d, minus);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }
@@ -133,7 +116,7 @@ struct Q5k {
     const F d = vmul(half_at(p, s.row), icvt(load_u8(scales + s.row)));
     const F m = vmul(half_at(p + 32, s.row), icvt(load_u8(scales + 16 + s.row)));
     const F minus = vsub(vzero(), m);
-#define CYB_DO(G) put_affine(s, G, five_bit_code<G>(q, q + 256, s.row), d, minus);
+#define CYB_DO(G) put_affine(s, G, FiveBitCode::at<G>(q, s.vector()), d, minus);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }
@@ -145,7 +128,7 @@ struct Q6k {
     const F d = half_at(p, s.row);
     const F d0 = vmul(d, icvt(load_s8(p + 32 + 32 * j + s.row))),
             d1 = vmul(d, icvt(load_s8(p + 48 + 32 * j + s.row)));
-#define CYB_DO(G) put_centred(s, G, six_bit_code<G>(q, s.row), G < 4 ? d0 : d1, 32);
+#define CYB_DO(G) put_centred(s, G, SixBitCode::at<G>(q, s.vector()), G < 4 ? d0 : d1, 32);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }
@@ -157,7 +140,7 @@ struct Q3k {
     const F d = half_at(p, s.row);
     const F d0 = vmul(d, icvt(load_s8(p + 32 + 32 * j + s.row))),
             d1 = vmul(d, icvt(load_s8(p + 48 + 32 * j + s.row)));
-#define CYB_DO(G) put_centred(s, G, three_bit_code<G>(q, s.row), G < 4 ? d0 : d1, 4);
+#define CYB_DO(G) put_centred(s, G, ThreeBitCode::at<G>(q, s.vector()), G < 4 ? d0 : d1, 4);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }
@@ -172,8 +155,7 @@ struct Q2k {
       d[half] = vmul(half_at(p, s.row), icvt(iand(packed, iset(15))));
       minus[half] = vsub(vzero(), vmul(half_at(p + 32, s.row), icvt(ishr(packed, 4))));
     }
-#define CYB_DO(G) \
-  put_affine(s, G, two_bits<G, 0>(bload(q + 64 * (G / 4) + 4 * s.row)), d[G / 4], minus[G / 4]);
+#define CYB_DO(G) put_affine(s, G, TwoBitCode::at<G>(q, s.vector()), d[G / 4], minus[G / 4]);
     CYB_EACH_GROUP(CYB_DO)
 #undef CYB_DO
   }

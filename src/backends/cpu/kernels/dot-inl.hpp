@@ -15,6 +15,7 @@ namespace cyb::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr std::size_t kPrefetchBytes = 2048;
+constexpr std::size_t kUnpackTokens = 24;  // from here on unpacking once pays
 
 template <std::size_t kBytes>
 CYB_FN void prefetch_block(const std::uint8_t* p) {
@@ -70,20 +71,6 @@ CYB_FN const std::uint8_t* row_bytes(const std::uint8_t* vectors, int h) {
   return vectors + 4 * kL * static_cast<std::size_t>(h);
 }
 
-/// Vector v of nibbles: group v in the low, group v + 4 in the high ones.
-template <int T, int R>
-CYB_FN void nibble_steps(const std::uint8_t* vectors, int v, const Record<T>& rec, Acc (&a)[T][R]) {
-  B low[R], high[R];
-  const B mask = bset(15);
-  CYB_UNROLL for (int h = 0; h < R; ++h) {
-    const B w = bload(row_bytes(vectors, h));
-    low[h] = band(w, mask);
-    high[h] = band(bshr<4>(w), mask);
-  }
-  group_step<T, R>(low, static_cast<std::size_t>(v), rec, a);
-  group_step<T, R>(high, static_cast<std::size_t>(v) + 4, rec, a);
-}
-
 /// Bit `Bit` of each byte moved to bit `To`, the rest cleared.
 template <int Bit, int To>
 CYB_FN B move_bit(B bits) {
@@ -104,60 +91,181 @@ CYB_FN B two_bits(B plane) {
   return band(plane, mask);
 }
 
-/// Low nibbles of vector V plus bit V of `high` (group V), or high nibbles plus bit V + 4 (group V
-/// + 4).
-template <int V, bool kHighGroup>
-CYB_FN B five_bits(B nibbles, B bits) {
-  const B mask = bset(15);
-  if constexpr (kHighGroup) {
-    return bor(band(bshr<4>(nibbles), mask), move_bit<V + 4, 4>(bits));
-  } else {
-    return bor(band(nibbles, mask), move_bit<V, 4>(bits));
+// How the 8 groups of a 32-block are stored: at<G> gives the bytes of group G for row vector h.
+struct PlainCode {  // one byte per weight: what panels are unpacked to for many tokens
+  static constexpr std::size_t kBytes = 512;
+  template <int G>
+  CYB_FN B at(const std::uint8_t* q, int h) {
+    return bload(row_bytes(q + 64 * G, h));
   }
-}
+};
+struct NibbleCode {
+  static constexpr std::size_t kBytes = 256;
+  template <int G>
+  CYB_FN B at(const std::uint8_t* q, int h) {
+    const B w = bload(row_bytes(q + 64 * (G % 4), h));
+    return G < 4 ? band(w, bset(15)) : band(bshr<4>(w), bset(15));
+  }
+};
+struct FiveBitCode {  // nibbles, then a plane of bit 4
+  static constexpr std::size_t kBytes = 320;
+  template <int G>
+  CYB_FN B at(const std::uint8_t* q, int h) {
+    return bor(NibbleCode::at<G>(q, h), move_bit<G, 4>(bload(row_bytes(q + 256, h))));
+  }
+};
+struct SixBitCode {  // nibbles, then a plane of bits 4 and 5
+  static constexpr std::size_t kBytes = 384;
+  template <int G>
+  CYB_FN B at(const std::uint8_t* q, int h) {
+    const B high = bload(row_bytes(q + 256 + 64 * (G / 4), h));
+    return bor(NibbleCode::at<G>(q, h), two_bits<G, 4>(high));
+  }
+};
+struct TwoBitCode {
+  static constexpr std::size_t kBytes = 128;
+  template <int G>
+  CYB_FN B at(const std::uint8_t* q, int h) {
+    return two_bits<G, 0>(bload(row_bytes(q + 64 * (G / 4), h)));
+  }
+};
+struct ThreeBitCode {  // a plane of bits 0 and 1, then one of bit 2
+  static constexpr std::size_t kBytes = 192;
+  template <int G>
+  CYB_FN B at(const std::uint8_t* q, int h) {
+    return bor(TwoBitCode::at<G>(q, h), move_bit<G, 2>(bload(row_bytes(q + 128, h))));
+  }
+};
 
-template <int T, int R, int V, bool kHighGroup>
-CYB_FN void five_bit_group(const std::uint8_t* low, const std::uint8_t* high, const Record<T>& rec,
-                           Acc (&a)[T][R]) {
+template <class Code, int G, int T, int R>
+CYB_FN void code_step(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
   B w[R];
+  CYB_UNROLL for (int h = 0; h < R; ++h) w[h] = Code::template at<G>(q, h);
+  group_step<T, R>(w, G, rec, a);
+}
+
+/// Groups 0..3, k < 16.
+template <class Code, int T, int R>
+CYB_FN void first_steps(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
+  code_step<Code, 0>(q, rec, a);
+  code_step<Code, 1>(q, rec, a);
+  code_step<Code, 2>(q, rec, a);
+  code_step<Code, 3>(q, rec, a);
+}
+
+/// Groups 4..7, k >= 16.
+template <class Code, int T, int R>
+CYB_FN void last_steps(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
+  code_step<Code, 4>(q, rec, a);
+  code_step<Code, 5>(q, rec, a);
+  code_step<Code, 6>(q, rec, a);
+  code_step<Code, 7>(q, rec, a);
+}
+
+/// Vector V of nibbles: one load for groups V and V + 4.
+template <int V, int T, int R>
+CYB_FN void nibble_steps(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
+  B low[R], high[R];
   CYB_UNROLL for (int h = 0; h < R; ++h) {
-    w[h] = five_bits<V, kHighGroup>(bload(row_bytes(low + 64 * V, h)), bload(row_bytes(high, h)));
+    low[h] = NibbleCode::at<V>(q, h);
+    high[h] = NibbleCode::at<V + 4>(q, h);
   }
-  group_step<T, R>(w, V + (kHighGroup ? 4 : 0), rec, a);
+  group_step<T, R>(low, V, rec, a);
+  group_step<T, R>(high, V + 4, rec, a);
 }
 
-template <int T, int R, int V, bool kBoth>
-CYB_FN void five_bit_steps(const std::uint8_t* low, const std::uint8_t* high, const Record<T>& rec,
-                           Acc (&a)[T][R]) {
-  five_bit_group<T, R, V, false>(low, high, rec, a);
-  if constexpr (kBoth) five_bit_group<T, R, V, true>(low, high, rec, a);
+template <class Code, int T, int R>
+CYB_FN void all_steps(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
+  if constexpr (Code::kBytes == NibbleCode::kBytes) {
+    nibble_steps<0>(q, rec, a);
+    nibble_steps<1>(q, rec, a);
+    nibble_steps<2>(q, rec, a);
+    nibble_steps<3>(q, rec, a);
+  } else {
+    first_steps<Code>(q, rec, a);
+    last_steps<Code>(q, rec, a);
+  }
 }
 
-/// Sums of w q, w < 32, over a 32-block in two halves of 16 (a 16-bit sum of all would overflow).
+/// Sums of w q over each half of a 32-block: a 16-bit sum of all would overflow, or scales differ.
+template <class Code, int T, int R>
+CYB_FN void half_steps(const std::uint8_t* q, const Record<T>& rec, Acc (&first)[T][R],
+                       Acc (&last)[T][R]) {
+  first_steps<Code>(q, rec, first);
+  last_steps<Code>(q, rec, last);
+}
+
+template <class Code, int G>
+CYB_FN void unpack_group(const std::uint8_t* q, std::uint8_t* to) {
+  CYB_UNROLL for (int h = 0; h < static_cast<int>(kR); ++h) {
+    bstore(Code::template at<G>(q, h), to + 64 * G + 4 * kL * static_cast<std::size_t>(h));
+  }
+}
+
+/// `n` blocks of Format: the header as it is, then its 32-blocks one byte per weight.
+template <class Format>
+CYB_FN void unpack_panel(const std::uint8_t* p, std::size_t n, std::uint8_t* to) {
+  using Code = typename Format::CodeType;
+  for (std::size_t b = 0; b < n; ++b) {
+    prefetch_block<Format::kBytes>(p + kPrefetchBytes);
+    std::memcpy(to, p, Format::kHeader);
+    const std::uint8_t* q = p + Format::kHeader;
+    to += Format::kHeader;
+    for (std::size_t j = 0; j < Format::kSubBlocks; ++j) {
+      unpack_group<Code, 0>(q, to);
+      unpack_group<Code, 1>(q, to);
+      unpack_group<Code, 2>(q, to);
+      unpack_group<Code, 3>(q, to);
+      unpack_group<Code, 4>(q, to);
+      unpack_group<Code, 5>(q, to);
+      unpack_group<Code, 6>(q, to);
+      unpack_group<Code, 7>(q, to);
+      q += Code::kBytes;
+      to += PlainCode::kBytes;
+    }
+    p += Format::kBytes;
+  }
+}
+
 template <int T, int R>
-CYB_FN void five_bit_halves(const std::uint8_t* low, const std::uint8_t* high, const Record<T>& rec,
-                            Acc (&first)[T][R], Acc (&last)[T][R]) {
-  start_zero<T, R>(first);
-  five_bit_group<T, R, 0, false>(low, high, rec, first);
-  five_bit_group<T, R, 1, false>(low, high, rec, first);
-  five_bit_group<T, R, 2, false>(low, high, rec, first);
-  five_bit_group<T, R, 3, false>(low, high, rec, first);
-  start_zero<T, R>(last);
-  five_bit_group<T, R, 0, true>(low, high, rec, last);
-  five_bit_group<T, R, 1, true>(low, high, rec, last);
-  five_bit_group<T, R, 2, true>(low, high, rec, last);
-  five_bit_group<T, R, 3, true>(low, high, rec, last);
-}
-
-template <int T, int R>
-CYB_FN void five_bit_sums(const std::uint8_t* low, const std::uint8_t* high, const Record<T>& rec,
-                          I (&sums)[T][R]) {
-  Acc first[T][R], last[T][R];
-  five_bit_halves<T, R>(low, high, rec, first, last);
+CYB_FN void store_tile(const F (&acc)[T][R], float* out) {
   CYB_UNROLL for (int t = 0; t < T; ++t) {
-    CYB_UNROLL for (int h = 0; h < R; ++h) sums[t][h] =
-        iadd(acc_sum(first[t][h]), acc_sum(last[t][h]));
+    CYB_UNROLL for (int h = 0; h < R; ++h) {
+      vstore(acc[t][h], out + 16 * t + static_cast<std::size_t>(h) * kL);
+    }
   }
+}
+
+/// All tokens of a job in tiles of 4 and a rest. Kernel::tile<T, R>(job, acts, ahead, out).
+template <class Kernel>
+CYB_FN void all_tiles(const DotJob& job, std::size_t ahead) {
+  constexpr int kTile = static_cast<int>(kTileTokens);
+  const std::uint8_t* acts = job.acts;
+  float* out = job.out;
+  std::size_t left = job.n_tokens;
+  for (; left >= kTileTokens; left -= kTileTokens) {
+    Kernel::template tile<kTile, kR>(job, acts, ahead, out);
+    ahead = 0;
+    acts += kTileTokens * job.n_blocks * kRecordBytes;
+    out += kTileTokens * 16;
+  }
+  if (left == 1) Kernel::template tile<1, kR>(job, acts, ahead, out);
+  if (left == 2) Kernel::template tile<2, kR>(job, acts, ahead, out);
+  if (left == 3) Kernel::template tile<3, kR>(job, acts, ahead, out);
+}
+
+/// Packed panels for few tokens; for many, codes are unpacked once.
+template <class Packed, class Plain>
+CYB_FN void dot_packed_or_plain(const DotJob& job) {
+  using Format = typename Packed::FormatType;
+  if (job.n_tokens < kUnpackTokens) {
+    all_tiles<Packed>(job, kPrefetchBytes);
+    return;
+  }
+  unpack_panel<Format>(job.panel, job.n_blocks / Format::kSubBlocks, job.scratch);
+  DotJob plain = job;
+  plain.panel = job.scratch;
+  all_tiles<Plain>(plain, 0);
 }
 
 }  // namespace

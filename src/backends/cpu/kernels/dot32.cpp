@@ -39,14 +39,16 @@ CYB_FN void load_scales(const std::uint8_t* p, F (&d)[R]) {
   }
 }
 
-/// Q4_0: 16 f16 d, 256 nibbles. I = sum (w - 8) q.
-struct Q4 {
-  static constexpr std::size_t kBytes = 288;
+/// Q4_0: 16 f16 d, 256 nibbles. I = sum (w - 8) q. Q5_0: 64 more bytes of high bits, w - 16.
+template <class Code, QuantField kStart>
+struct Centred {
+  using CodeType = Code;
+  static constexpr std::size_t kHeader = 32, kSubBlocks = 1, kBytes = kHeader + Code::kBytes;
   template <int T, int R>
   CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
     Acc a[T][R];
-    start<T, R>(rec, kStart8, a);
-    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(p + 32 + 64 * v, v, rec, a);
+    start<T, R>(rec, kStart, a);
+    all_steps<Code>(p + kHeader, rec, a);
     I sums[T][R];
     sum_all<T, R>(a, sums);
     F d[R];
@@ -56,13 +58,15 @@ struct Q4 {
 };
 
 /// Q4_1: 16 f16 d, 16 f16 m, 256 nibbles.
+template <class Code>
 struct Q4_1 {
-  static constexpr std::size_t kBytes = 320;
+  using CodeType = Code;
+  static constexpr std::size_t kHeader = 64, kSubBlocks = 1, kBytes = kHeader + Code::kBytes;
   template <int T, int R>
   CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
     Acc a[T][R];
     start_zero<T, R>(a);
-    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(p + 64 + 64 * v, v, rec, a);
+    all_steps<Code>(p + kHeader, rec, a);
     I sums[T][R];
     sum_all<T, R>(a, sums);
     F d[R];
@@ -73,34 +77,23 @@ struct Q4_1 {
   }
 };
 
-/// Q5_0: 16 f16 d, 256 low nibbles, 64 bytes whose bit g is bit 4 of group g. I = sum (w - 16) q.
-struct Q5_0 {
-  static constexpr std::size_t kBytes = 352;
-  template <int T, int R>
-  CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
-    Acc a[T][R];
-    start<T, R>(rec, kStart16, a);
-    const std::uint8_t* low = p + 32;
-    const std::uint8_t* high = p + 288;
-    five_bit_steps<T, R, 0, true>(low, high, rec, a);
-    five_bit_steps<T, R, 1, true>(low, high, rec, a);
-    five_bit_steps<T, R, 2, true>(low, high, rec, a);
-    five_bit_steps<T, R, 3, true>(low, high, rec, a);
-    I sums[T][R];
-    sum_all<T, R>(a, sums);
-    F d[R];
-    load_scales<R>(p, d);
-    finish_block<T, R>(sums, d, rec, acc);
-  }
-};
-
-/// Q5_1: 16 f16 d, 16 f16 m, then as Q5_0. Two 16-bit sums: a whole block could reach 62992.
+/// Q5_1: as Q4_1 with high bits. Two 16-bit sums: a whole block could reach 62992.
+template <class Code>
 struct Q5_1 {
-  static constexpr std::size_t kBytes = 384;
+  using CodeType = Code;
+  static constexpr std::size_t kHeader = 64, kSubBlocks = 1, kBytes = kHeader + Code::kBytes;
   template <int T, int R>
   CYB_FN void block(const std::uint8_t* p, const Record<T>& rec, F (&acc)[T][R]) {
+    Acc first[T][R], last[T][R];
+    start_zero<T, R>(first);
+    start_zero<T, R>(last);
+    half_steps<Code>(p + kHeader, rec, first, last);
     I sums[T][R];
-    five_bit_sums<T, R>(p + 64, p + 320, rec, sums);
+    CYB_UNROLL for (int t = 0; t < T; ++t) {
+      CYB_UNROLL for (int h = 0; h < R; ++h) {
+        sums[t][h] = iadd(acc_sum(first[t][h]), acc_sum(last[t][h]));
+      }
+    }
     F d[R];
     load_scales<R>(p + 32, d);
     add_minimum<T, R>(d, rec, acc);
@@ -137,51 +130,52 @@ struct Q8 {
   }
 };
 
-template <class Format, int T, int R>
-CYB_FN void tile(const DotJob& job, const std::uint8_t* acts, std::size_t ahead, float* out) {
-  F acc[T][R];
-  CYB_UNROLL for (int t = 0; t < T; ++t) {
-    CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] = vzero();
-  }
-  const std::uint8_t* p = job.panel;
-  for (std::size_t b = 0; b < job.n_blocks; ++b) {
-    prefetch_block<Format::kBytes>(p + ahead);
-    Format::template block<T, R>(p, Record<T>{acts}, acc);
-    p += Format::kBytes;
-    acts += T * kRecordBytes;
-  }
-  CYB_UNROLL for (int t = 0; t < T; ++t) {
-    CYB_UNROLL for (int h = 0; h < R; ++h)
-        vstore(acc[t][h], out + 16 * t + static_cast<std::size_t>(h) * kL);
-  }
-}
-
 template <class Format>
-HWY_NOINLINE void dot(const DotJob& job) noexcept {
-  constexpr int kTile = static_cast<int>(kTileTokens);
-  const std::uint8_t* acts = job.acts;
-  float* out = job.out;
-  std::size_t left = job.n_tokens;
-  std::size_t ahead = kPrefetchBytes;
-  for (; left >= kTileTokens; left -= kTileTokens) {
-    tile<Format, kTile, kR>(job, acts, ahead, out);
-    ahead = 0;
-    acts += kTileTokens * job.n_blocks * kRecordBytes;
-    out += kTileTokens * 16;
+struct Kernel32 {
+  using FormatType = Format;
+  template <int T, int R>
+  CYB_FN void tile(const DotJob& job, const std::uint8_t* acts, std::size_t ahead, float* out) {
+    F acc[T][R];
+    CYB_UNROLL for (int t = 0; t < T; ++t) {
+      CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] = vzero();
+    }
+    const std::uint8_t* p = job.panel;
+    for (std::size_t b = 0; b < job.n_blocks; ++b) {
+      prefetch_block<Format::kBytes>(p + ahead);
+      Format::template block<T, R>(p, Record<T>{acts}, acc);
+      p += Format::kBytes;
+      acts += T * kRecordBytes;
+    }
+    store_tile<T, R>(acc, out);
   }
-  if (left == 1) tile<Format, 1, kR>(job, acts, ahead, out);
-  if (left == 2) tile<Format, 2, kR>(job, acts, ahead, out);
-  if (left == 3) tile<Format, 3, kR>(job, acts, ahead, out);
+};
+
+HWY_NOINLINE void dot_q8(const DotJob& job) noexcept {
+  all_tiles<Kernel32<Q8>>(job, kPrefetchBytes);
+}
+HWY_NOINLINE void dot_q4(const DotJob& job) noexcept {
+  dot_packed_or_plain<Kernel32<Centred<NibbleCode, kStart8>>,
+                      Kernel32<Centred<PlainCode, kStart8>>>(job);
+}
+HWY_NOINLINE void dot_q4_1(const DotJob& job) noexcept {
+  dot_packed_or_plain<Kernel32<Q4_1<NibbleCode>>, Kernel32<Q4_1<PlainCode>>>(job);
+}
+HWY_NOINLINE void dot_q5_0(const DotJob& job) noexcept {
+  dot_packed_or_plain<Kernel32<Centred<FiveBitCode, kStart16>>,
+                      Kernel32<Centred<PlainCode, kStart16>>>(job);
+}
+HWY_NOINLINE void dot_q5_1(const DotJob& job) noexcept {
+  dot_packed_or_plain<Kernel32<Q5_1<FiveBitCode>>, Kernel32<Q5_1<PlainCode>>>(job);
 }
 
 }  // namespace
 
 void fill_dot32(KernelTable& table) {
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ4)] = dot<Q4>;
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ4_1)] = dot<Q4_1>;
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ5_0)] = dot<Q5_0>;
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ5_1)] = dot<Q5_1>;
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ8)] = dot<Q8>;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ4)] = dot_q4;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ4_1)] = dot_q4_1;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ5_0)] = dot_q5_0;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ5_1)] = dot_q5_1;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ8)] = dot_q8;
 }
 
 }  // namespace cyb::cpu::HWY_NAMESPACE

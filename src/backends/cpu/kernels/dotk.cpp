@@ -42,18 +42,18 @@ CYB_FN void add_minima(const std::uint8_t* minima, const Record<T>& rec, F (&m)[
 }
 
 /// Q4_K: 16 f16 d, 16 f16 dmin, 8 x (16 u8 scale, 16 u8 minimum), 8 x 256 nibbles.
+template <class Code>
 struct Q4k {
-  static constexpr std::size_t kBytes = 2368;
-  static constexpr std::size_t kSub = 256;
-  static constexpr std::size_t kSubs = 320;
+  using CodeType = Code;
+  static constexpr std::size_t kHeader = 320, kSubBlocks = 8, kBytes = kHeader + 8 * Code::kBytes;
   static constexpr bool kMinimum = true;
   template <int T, int R>
   CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
-    const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
+    const std::uint8_t* q = p + kHeader + Code::kBytes * static_cast<std::size_t>(j);
     const std::uint8_t* scales = p + 64 + 32 * j;
     Acc a[T][R];
     start_zero<T, R>(a);
-    CYB_UNROLL for (int v = 0; v < 4; ++v) nibble_steps<T, R>(q + 64 * v, v, rec, a);
+    all_steps<Code>(q, rec, a);
     I sums[T][R];
     CYB_UNROLL for (int h = 0; h < R; ++h) {
       const Scale sc = scale_of(load_u8(scales + static_cast<std::size_t>(h) * kL));
@@ -65,17 +65,19 @@ struct Q4k {
 };
 
 /// Q5_K: as Q4_K with 8 x (256 low nibbles, 64 bytes of high bits).
+template <class Code>
 struct Q5k {
-  static constexpr std::size_t kBytes = 2880;
-  static constexpr std::size_t kSub = 320;
-  static constexpr std::size_t kSubs = 320;
+  using CodeType = Code;
+  static constexpr std::size_t kHeader = 320, kSubBlocks = 8, kBytes = kHeader + 8 * Code::kBytes;
   static constexpr bool kMinimum = true;
   template <int T, int R>
   CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
-    const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
+    const std::uint8_t* q = p + kHeader + Code::kBytes * static_cast<std::size_t>(j);
     const std::uint8_t* scales = p + 64 + 32 * j;
     Acc first[T][R], last[T][R];
-    five_bit_halves<T, R>(q, q + 256, rec, first, last);
+    start_zero<T, R>(first);
+    start_zero<T, R>(last);
+    half_steps<Code>(q, rec, first, last);
     I sums[T][R];
     CYB_UNROLL for (int h = 0; h < R; ++h) {
       const Scale sc = scale_of(load_u8(scales + static_cast<std::size_t>(h) * kL));
@@ -109,36 +111,19 @@ CYB_FN void load_signed_scales(const std::uint8_t* scales, I (&sc)[2][R]) {
 
 /// Q6_K: 16 f16 d, 16 x 16 int8 scales, 8 x (256 low nibbles, 128 bytes of high bit pairs). I = sum
 /// (w - 32) q.
+template <class Code>
 struct Q6k {
-  static constexpr std::size_t kBytes = 3360;
-  static constexpr std::size_t kSub = 384;
-  static constexpr std::size_t kSubs = 288;
+  using CodeType = Code;
+  static constexpr std::size_t kHeader = 288, kSubBlocks = 8, kBytes = kHeader + 8 * Code::kBytes;
   static constexpr bool kMinimum = false;
-  template <int T, int R, int G>
-  CYB_FN void group(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
-    B w[R];
-    const B mask = bset(15);
-    CYB_UNROLL for (int h = 0; h < R; ++h) {
-      const B nibbles = bload(row_bytes(q + 64 * (G % 4), h));
-      const B low = G < 4 ? band(nibbles, mask) : band(bshr<4>(nibbles), mask);
-      w[h] = bor(low, two_bits<G, 4>(bload(row_bytes(q + 256 + 64 * (G / 4), h))));
-    }
-    group_step<T, R>(w, G, rec, a);
-  }
   template <int T, int R>
   CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
-    const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
+    const std::uint8_t* q = p + kHeader + Code::kBytes * static_cast<std::size_t>(j);
     Acc first[T][R], last[T][R];
     start<T, R>(rec, kStart32a, first);
-    group<T, R, 0>(q, rec, first);
-    group<T, R, 1>(q, rec, first);
-    group<T, R, 2>(q, rec, first);
-    group<T, R, 3>(q, rec, first);
+    first_steps<Code>(q, rec, first);
     start<T, R>(rec, kStart32b, last);
-    group<T, R, 4>(q, rec, last);
-    group<T, R, 5>(q, rec, last);
-    group<T, R, 6>(q, rec, last);
-    group<T, R, 7>(q, rec, last);
+    last_steps<Code>(q, rec, last);
     I sc[2][R], sums[T][R];
     load_signed_scales<R>(p + 32 + 32 * j, sc);
     scale_halves<T, R>(first, last, sc, sums);
@@ -148,23 +133,14 @@ struct Q6k {
 
 /// Q3_K: 16 f16 d, 16 x 16 int8 scales, 8 x (128 bytes of low bit pairs, 64 bytes of high bits). I
 /// = sum (w - 4) q.
+template <class Code>
 struct Q3k {
-  static constexpr std::size_t kBytes = 1824;
-  static constexpr std::size_t kSub = 192;
-  static constexpr std::size_t kSubs = 288;
+  using CodeType = Code;
+  static constexpr std::size_t kHeader = 288, kSubBlocks = 8, kBytes = kHeader + 8 * Code::kBytes;
   static constexpr bool kMinimum = false;
-  template <int T, int R, int G>
-  CYB_FN void group(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
-    B w[R];
-    CYB_UNROLL for (int h = 0; h < R; ++h) {
-      w[h] = bor(two_bits<G, 0>(bload(row_bytes(q + 64 * (G / 4), h))),
-                 move_bit<G, 2>(bload(row_bytes(q + 128, h))));
-    }
-    group_step<T, R>(w, G, rec, a);
-  }
   template <int T, int R>
   CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
-    const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
+    const std::uint8_t* q = p + kHeader + Code::kBytes * static_cast<std::size_t>(j);
     Acc first[T][R], last[T][R];
     CYB_UNROLL for (int t = 0; t < T; ++t) {
       CYB_UNROLL for (int h = 0; h < R; ++h) {
@@ -172,14 +148,8 @@ struct Q3k {
         last[t][h] = acc_start_eighth(rec.word(kStart32b, t));
       }
     }
-    group<T, R, 0>(q, rec, first);
-    group<T, R, 1>(q, rec, first);
-    group<T, R, 2>(q, rec, first);
-    group<T, R, 3>(q, rec, first);
-    group<T, R, 4>(q, rec, last);
-    group<T, R, 5>(q, rec, last);
-    group<T, R, 6>(q, rec, last);
-    group<T, R, 7>(q, rec, last);
+    first_steps<Code>(q, rec, first);
+    last_steps<Code>(q, rec, last);
     I sc[2][R], sums[T][R];
     load_signed_scales<R>(p + 32 + 32 * j, sc);
     scale_halves<T, R>(first, last, sc, sums);
@@ -189,32 +159,19 @@ struct Q3k {
 
 /// Q2_K: 16 f16 d, 16 f16 dmin, 16 x 16 bytes (low nibble scale, high nibble minimum, per 16 k), 8
 /// x 128 bytes of bit pairs.
+template <class Code>
 struct Q2k {
-  static constexpr std::size_t kBytes = 1344;
-  static constexpr std::size_t kSub = 128;
-  static constexpr std::size_t kSubs = 320;
+  using CodeType = Code;
+  static constexpr std::size_t kHeader = 320, kSubBlocks = 8, kBytes = kHeader + 8 * Code::kBytes;
   static constexpr bool kMinimum = true;
-  template <int T, int R, int G>
-  CYB_FN void group(const std::uint8_t* q, const Record<T>& rec, Acc (&a)[T][R]) {
-    B w[R];
-    CYB_UNROLL for (int h = 0; h < R; ++h) w[h] =
-        two_bits<G, 0>(bload(row_bytes(q + 64 * (G / 4), h)));
-    group_step<T, R>(w, G, rec, a);
-  }
   template <int T, int R>
   CYB_FN void sub_block(const std::uint8_t* p, int j, const Record<T>& rec, Partial<T, R>& part) {
-    const std::uint8_t* q = p + kSubs + kSub * static_cast<std::size_t>(j);
+    const std::uint8_t* q = p + kHeader + Code::kBytes * static_cast<std::size_t>(j);
     Acc first[T][R], last[T][R];
     start_zero<T, R>(first);
-    group<T, R, 0>(q, rec, first);
-    group<T, R, 1>(q, rec, first);
-    group<T, R, 2>(q, rec, first);
-    group<T, R, 3>(q, rec, first);
+    first_steps<Code>(q, rec, first);
     start_zero<T, R>(last);
-    group<T, R, 4>(q, rec, last);
-    group<T, R, 5>(q, rec, last);
-    group<T, R, 6>(q, rec, last);
-    group<T, R, 7>(q, rec, last);
+    last_steps<Code>(q, rec, last);
     const std::uint8_t* scales = p + 64 + 32 * j;
     I sc[2][R], sums[T][R];
     CYB_UNROLL for (int h = 0; h < R; ++h) {
@@ -258,50 +215,49 @@ CYB_FN void super_block(const std::uint8_t* p, const std::uint8_t* acts, std::si
   }
 }
 
-template <class Format, int T, int R>
-CYB_FN void tile(const DotJob& job, const std::uint8_t* acts, std::size_t ahead, float* out) {
-  F acc[T][R];
-  CYB_UNROLL for (int t = 0; t < T; ++t) {
-    CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] = vzero();
-  }
-  const std::uint8_t* p = job.panel;
-  for (std::size_t b = 0; b < job.n_blocks; b += 8) {
-    super_block<Format, T, R>(p, acts, ahead, acc);
-    p += Format::kBytes;
-    acts += 8 * T * kRecordBytes;
-  }
-  CYB_UNROLL for (int t = 0; t < T; ++t) {
-    CYB_UNROLL for (int h = 0; h < R; ++h)
-        vstore(acc[t][h], out + 16 * t + static_cast<std::size_t>(h) * kL);
-  }
-}
-
 template <class Format>
-HWY_NOINLINE void dot(const DotJob& job) noexcept {
-  constexpr int kTile = static_cast<int>(kTileTokens);
-  const std::uint8_t* acts = job.acts;
-  float* out = job.out;
-  std::size_t left = job.n_tokens;
-  std::size_t ahead = kPrefetchBytes;
-  for (; left >= kTileTokens; left -= kTileTokens) {
-    tile<Format, kTile, kR>(job, acts, ahead, out);
-    ahead = 0;
-    acts += kTileTokens * job.n_blocks * kRecordBytes;
-    out += kTileTokens * 16;
+struct KernelK {
+  using FormatType = Format;
+  template <int T, int R>
+  CYB_FN void tile(const DotJob& job, const std::uint8_t* acts, std::size_t ahead, float* out) {
+    F acc[T][R];
+    CYB_UNROLL for (int t = 0; t < T; ++t) {
+      CYB_UNROLL for (int h = 0; h < R; ++h) acc[t][h] = vzero();
+    }
+    const std::uint8_t* p = job.panel;
+    for (std::size_t b = 0; b < job.n_blocks; b += 8) {
+      super_block<Format, T, R>(p, acts, ahead, acc);
+      p += Format::kBytes;
+      acts += 8 * T * kRecordBytes;
+    }
+    store_tile<T, R>(acc, out);
   }
-  if (left == 1) tile<Format, 1, kR>(job, acts, ahead, out);
-  if (left == 2) tile<Format, 2, kR>(job, acts, ahead, out);
-  if (left == 3) tile<Format, 3, kR>(job, acts, ahead, out);
+};
+
+HWY_NOINLINE void dot_q2k(const DotJob& job) noexcept {
+  dot_packed_or_plain<KernelK<Q2k<TwoBitCode>>, KernelK<Q2k<PlainCode>>>(job);
+}
+HWY_NOINLINE void dot_q3k(const DotJob& job) noexcept {
+  dot_packed_or_plain<KernelK<Q3k<ThreeBitCode>>, KernelK<Q3k<PlainCode>>>(job);
+}
+HWY_NOINLINE void dot_q4k(const DotJob& job) noexcept {
+  dot_packed_or_plain<KernelK<Q4k<NibbleCode>>, KernelK<Q4k<PlainCode>>>(job);
+}
+HWY_NOINLINE void dot_q5k(const DotJob& job) noexcept {
+  dot_packed_or_plain<KernelK<Q5k<FiveBitCode>>, KernelK<Q5k<PlainCode>>>(job);
+}
+HWY_NOINLINE void dot_q6k(const DotJob& job) noexcept {
+  dot_packed_or_plain<KernelK<Q6k<SixBitCode>>, KernelK<Q6k<PlainCode>>>(job);
 }
 
 }  // namespace
 
 void fill_dotk(KernelTable& table) {
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ2k)] = dot<Q2k>;
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ3k)] = dot<Q3k>;
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ4k)] = dot<Q4k>;
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ5k)] = dot<Q5k>;
-  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ6k)] = dot<Q6k>;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ2k)] = dot_q2k;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ3k)] = dot_q3k;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ4k)] = dot_q4k;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ5k)] = dot_q5k;
+  table.dot_q8[static_cast<std::size_t>(PanelFormat::kQ6k)] = dot_q6k;
 }
 
 }  // namespace cyb::cpu::HWY_NAMESPACE

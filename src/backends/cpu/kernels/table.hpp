@@ -54,7 +54,12 @@ struct DotJob {
       acts;  // tile i (4 tokens, the last one fewer) starts at i * 4 * n_blocks * kRecordBytes
   std::size_t n_tokens;
   float* out;
+  std::uint8_t* scratch;  // dot_scratch_bytes(n_blocks)
 };
+/// Room for a panel with one byte per weight.
+constexpr std::size_t dot_scratch_bytes(std::size_t n_blocks) {
+  return n_blocks * 576;
+}
 
 /// A slice of K of one f32 panel against f32 rows. Weights w[e][j][16] for k = k0 + 4 j + e;
 /// acc[t][e][16] is carried on.

@@ -159,6 +159,9 @@ CYB_FN B bload(const std::uint8_t* p) {
   std::memcpy(r.v, p, sizeof r.v);
   return r;
 }
+CYB_FN void bstore(const B& v, std::uint8_t* p) {
+  std::memcpy(p, v.v, sizeof v.v);
+}
 CYB_FN B bspread(const std::uint8_t* p) {
   B r;
   CYB_LANES std::memcpy(r.v + 4 * i, p, 4);

@@ -115,6 +115,9 @@ CYB_FN I load_s8(const std::uint8_t* p) {
 CYB_FN B bload(const std::uint8_t* p) {
   return CYB_SI(loadu)(reinterpret_cast<const B*>(p));
 }
+CYB_FN void bstore(B v, std::uint8_t* p) {
+  CYB_SI(storeu)(reinterpret_cast<B*>(p), v);
+}
 CYB_FN B bspread(const std::uint8_t* p) {
   std::int32_t word;
   std::memcpy(&word, p, 4);
