@@ -112,8 +112,8 @@ std::vector<std::string> names() {
           "mistral",    "mistral-nemo", "qwen2.5-coder", "qwen3",  "smollm2"};
 }
 
-INSTANTIATE_TEST_SUITE_P(Template, Golden, ::testing::ValuesIn(names()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Template, Golden, ::testing::ValuesIn(names()), [](const auto& named) {
+  std::string name = named.param;
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name;
 });

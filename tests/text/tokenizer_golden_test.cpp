@@ -64,7 +64,7 @@ TEST_P(FromJson, DecodedTextsEqualTheTokenizersPackage) {
 
 INSTANTIATE_TEST_SUITE_P(Tokenizer, FromJson,
                          ::testing::Values("gpt2", "smollm", "qwen2", "llama3", "llama2", "gemma"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& named) { return std::string(named.param); });
 
 class FromGguf : public ::testing::TestWithParam<const char*> {};
 
@@ -77,7 +77,7 @@ TEST_P(FromGguf, IdsEqualTheTokenizersPackage) {
 
 INSTANTIATE_TEST_SUITE_P(Tokenizer, FromGguf,
                          ::testing::Values("gpt2", "smollm", "qwen2", "llama3", "llama2", "gemma"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& named) { return std::string(named.param); });
 
 TEST(TokenizerJson, WhatIsNotBuiltIsRefusedByName) {
   const auto parts = read_tokenizer_json(file_text(golden_path("tokenizer/added.json")));

@@ -312,7 +312,7 @@ TEST_P(LinearTime, LongRunsOfOneCharacter) {
 
 INSTANTIATE_TEST_SUITE_P(Tokenizer, LinearTime,
                          ::testing::Values("gpt2", "smollm", "qwen2", "llama3", "llama2", "gemma"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& named) { return std::string(named.param); });
 
 }  // namespace
 }  // namespace cyb
