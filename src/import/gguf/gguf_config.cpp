@@ -14,10 +14,10 @@ namespace cyb::gguf {
 namespace {
 
 constexpr std::array kArchitectures = {
-    ArchitectureRow{"llama", "llama", "LlamaForCausalLM", true, false},
-    ArchitectureRow{"qwen2", "qwen2", "Qwen2ForCausalLM", false, false},
-    ArchitectureRow{"qwen3", "qwen3", "Qwen3ForCausalLM", false, false},
-    ArchitectureRow{"gemma3", "gemma3_text", "Gemma3ForCausalLM", false, true},
+#define CYB_ARCHITECTURE(name, model_type, class_name, permuted, gemma) \
+  ArchitectureRow{name, model_type, class_name, permuted, gemma},
+#include "import/gguf/architectures.inc"
+#undef CYB_ARCHITECTURE
 };
 
 constexpr IntegerRange kDim{1, 1 << 24};

@@ -32,16 +32,12 @@ struct Defaults {
 
 constexpr std::optional<std::int64_t> kNoId;
 constexpr std::array kDefaults = {
-    Defaults{"llama", "LlamaForCausalLM", "llama", 32000, 4096, 11008, 32, 32, 0, 0, 2048, false,
-             Window::kNone, 1, 2, kNoId},
-    Defaults{"mistral", "MistralForCausalLM", "llama", 32000, 4096, 14336, 32, 32, 8, 0, 131072,
-             false, Window::kAll, 1, 2, kNoId},
-    Defaults{"qwen2", "Qwen2ForCausalLM", "qwen2", 151936, 4096, 22016, 32, 32, 32, 0, 32768, false,
-             Window::kQwen, kNoId, kNoId, kNoId},
-    Defaults{"qwen3", "Qwen3ForCausalLM", "qwen3", 151936, 4096, 22016, 32, 32, 32, 128, 32768,
-             false, Window::kQwen, kNoId, kNoId, kNoId},
-    Defaults{"gemma3_text", "Gemma3ForCausalLM", "gemma3", 262208, 2304, 9216, 26, 8, 4, 256,
-             131072, true, Window::kGemma, 2, 1, 0},
+#define CYB_MODEL_TYPE(type, name, table, vocab, hidden, ffn, layers, heads, kv, dim, positions, \
+                       tied, window, bos, eos, pad)                                              \
+  Defaults{type, name, table,     vocab, hidden,         ffn, layers, heads,                     \
+           kv,   dim,  positions, tied,  Window::window, bos, eos,    pad},
+#include "import/hf/model_types.inc"
+#undef CYB_MODEL_TYPE
 };
 
 /// Keys that change nothing in inference with these classes. Generation settings in config.json are
