@@ -188,6 +188,30 @@ TEST(Literals, HoldWhatTheTemplateWrites) {
   EXPECT_EQ(all, "<a> <b> <c> <d> <e> ");
 }
 
+// Where a name lives is decided before anything runs. Expected texts are jinja2's, with z = 5 and w
+// = 6.
+TEST(Rendering, ScopesAreStatic) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({% for x in [1] %}{% continue %}{% else %}e{% endfor %})", "e"},
+      {R"({% for x in [1,2] %}{% if x == 2 %}{% break %}{% endif %}{% else %}e{% endfor %})", ""},
+      {R"({% set z %}[{{ z }}]{% endset %}{{ z }})", "[]"},
+      {R"({% for i in [1] %}{{ z }}{% endfor %}{% set z = 1 %}{{ z }})", "1"},
+      {R"({% if false %}{% set z = 1 %}{% endif %}{{ z }})", "5"},
+      {R"({{ z }}{% for i in [1] %}{{ z }}{% set z = 2 %}{{ z }}{% endfor %}{{ z }})", "5525"},
+      {R"({% macro m() %}{{ z }}{% endmacro %}{{ m() }}{% set z = 1 %}{{ m() }})", "1"},
+      {R"({% macro m() %}{{ w }}{% endmacro %}{{ m() }}{% set z = 1 %}{{ m() }})", "66"},
+      {R"({% if true %}{% set z %}{{ z }}!{% endset %}{% endif %}{{ z }})", "5!"},
+      {R"({% set z = z ~ 1 %}{{ z }})", "51"},
+  };
+  ChatInput input;
+  input.variables = {{"z", ChatValue::of(std::int64_t{5})}, {"w", ChatValue::of(std::int64_t{6})}};
+  for (const auto& [source, expected] : cases) {
+    const auto rendered = Template::compile(source)->render(input);
+    ASSERT_TRUE(rendered.has_value()) << rendered.error().text();
+    EXPECT_EQ(joined_text(*rendered), expected) << source;
+  }
+}
+
 TEST(Rendering, IsTheSameEveryTime) {
   const auto made = Template::compile(
       "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{{ ns.n }}{{ "

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -116,11 +118,18 @@ struct Node {
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // kMacro, kCallBlock
 };
 
+/// Names that are not yet defined when a node's body begins, although an outer variable may have
+/// the name: jinja2 decides where a name lives before it runs anything (scopes.hpp).
+struct Unset {
+  std::vector<std::string_view> body, orelse;
+};
+
 struct Ast {
   Context context;  // owns the constants
   std::deque<Node> nodes;
   std::vector<const Node*> body;
   std::vector<std::string> literals;
+  std::unordered_map<const Node*, Unset> unset;  // null: of the whole template
 };
 
 }  // namespace cyb::tmpl

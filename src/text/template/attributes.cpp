@@ -250,7 +250,7 @@ Value get_slice(Context& context, const Value& value, const Value& start, const 
   if (value.is(Kind::kString)) return text_slice(context, *value.text, start, stop, step);
   if (value.is(Kind::kRange)) context.fail("slices of a range are not supported");
   if (!value.is(Kind::kList) && !value.is(Kind::kTuple)) {
-    return undefined(context, fmt::format("'{} object' has no element slice", type_name(value)));
+    context.fail(fmt::format("'{}' object is not subscriptable", type_name(value)));
   }
   const Slice slice = resolve(context, value.list->size, start, stop, step);
   const std::int64_t count = slice.count();

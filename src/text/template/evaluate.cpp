@@ -301,7 +301,7 @@ Value Interpreter::call_macro(const Macro& macro, const Args& args) {
   ++macros_;
   const Position here = context_.here;
   Captured captured(*this);
-  Scope& scope = *context_.make(Scope{macro.scope, nullptr});
+  Scope& scope = enter(macro.node, macro.scope);
   bind_parameters(macro, args, scope);
   execute(macro.node->body, scope);
   context_.here = here;

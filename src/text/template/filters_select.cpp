@@ -8,7 +8,8 @@ namespace cyb::tmpl {
 
 Value filter_map(const FilterCall& call) {
   Context& context = call.context;
-  if (!truth(call.value)) return iterator_of(context, {});  // as jinja2: whatever is false has no items
+  if (!truth(call.value))
+    return iterator_of(context, {});  // as jinja2: whatever is false has no items
   std::vector<Value> out;
   const auto named = [&](std::string_view key) -> const Value* {
     for (const auto& [name, value] : call.args.named) {

@@ -160,7 +160,11 @@ Value filter_truncate(const FilterCall& call) {
   const std::int64_t leeway = no_leeway ? 5 : int_argument(context, given[3], 5);
   if (length_limit < end_size || leeway < 0)
     context.fail("truncate: the length or the leeway is too small");
-  const Value text = of(&text_argument(context, call.value));
+  if (call.value.is(Kind::kUndefined)) return call.value;  // its length is 0
+  if (!call.value.is(Kind::kString)) {
+    context.fail(fmt::format("truncate of {} is not supported", type_name(call.value)));
+  }
+  const Value text = call.value;
   if (static_cast<std::int64_t>(char_count(text.text->view())) <= length_limit + leeway)
     return text;
   Value head = get_slice(context, text, none(), of(length_limit - end_size), none());

@@ -219,7 +219,10 @@ Value format_percent(Context& context, const Str& format, const Value& values) {
     append_percent(context, out, spec, take());
     if (out.size() > kMaxTemplateOutput) context.fail("a string is too long");
   }
-  if (next < items.size() && !values.is(Kind::kDict))
+  // Python lets whatever has items by key go unused.
+  const bool keyed = values.is(Kind::kDict) || values.is(Kind::kList) || values.is(Kind::kRange) ||
+                     values.is(Kind::kUndefined);
+  if (next < items.size() && !keyed)
     context.fail("not all arguments converted during string formatting");
   return out.finish(context);
 }

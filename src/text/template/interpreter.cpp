@@ -34,9 +34,19 @@ void Interpreter::write(const Value& value) {
   }
 }
 
+Scope& Interpreter::enter(const Node* node, Scope* parent, bool orelse) {
+  Scope* scope = context_.make(Scope{parent, nullptr});
+  const auto found = ast_->unset.find(node);
+  if (found == ast_->unset.end()) return *scope;
+  for (const std::string_view name : orelse ? found->second.orelse : found->second.body) {
+    set(scope, name, undefined(context_, fmt::format("'{}' is undefined", name)));
+  }
+  return *scope;
+}
+
 void Interpreter::run(const Ast& ast) {
-  Scope* scope = context_.make(Scope{&globals_, nullptr});
-  execute(ast.body, *scope);
+  ast_ = &ast;
+  execute(ast.body, enter(nullptr, &globals_));
 }
 
 Interpreter::Flow Interpreter::execute(const Body& body, Scope& scope) {
@@ -85,7 +95,7 @@ Interpreter::Flow Interpreter::execute(const Node& node, Scope& scope) {
       return Flow::kNext;
     }
     case NodeKind::kScope:
-      return execute(node.body, *context_.make(Scope{&scope, nullptr}));
+      return execute(node.body, enter(&node, &scope));
     case NodeKind::kBreak:
       return Flow::kBreak;
     case NodeKind::kContinue:
@@ -137,7 +147,7 @@ Interpreter::Flow Interpreter::set_block(const Node& node, Scope& scope) {
   Value value;
   {
     Captured captured(*this);
-    const Flow flow = execute(node.body, *context_.make(Scope{&scope, nullptr}));
+    const Flow flow = execute(node.body, enter(&node, &scope));
     if (flow != Flow::kNext) return flow;
     value = captured.finish();
   }
@@ -149,7 +159,7 @@ Interpreter::Flow Interpreter::set_block(const Node& node, Scope& scope) {
 
 Interpreter::Flow Interpreter::filter_block(const Node& node, Scope& scope) {
   Value value;
-  Scope& inner = *context_.make(Scope{&scope, nullptr});
+  Scope& inner = enter(&node, &scope);
   {
     Captured captured(*this);
     const Flow flow = execute(node.body, inner);
@@ -162,7 +172,7 @@ Interpreter::Flow Interpreter::filter_block(const Node& node, Scope& scope) {
 }
 
 Interpreter::Flow Interpreter::with_statement(const Node& node, Scope& scope) {
-  Scope& inner = *context_.make(Scope{&scope, nullptr});
+  Scope& inner = enter(&node, &scope);
   std::vector<Value> values;
   for (const Node* item : node.items) values.push_back(evaluate(*item, scope));
   for (std::size_t i = 0; i < values.size(); ++i) assign(node.targets[i], values[i], inner);
@@ -199,16 +209,20 @@ void Interpreter::run_loop(const Node& node, Scope& scope, const Value& over, st
   Value handle;
   handle.kind = Kind::kLoop;
   handle.loop = loop;
+  bool completed =
+      false;  // some round came to its end: a break or continue does not count, as in jinja2
   for (std::uint32_t i = 0; i < loop->items.size(); ++i) {
     context_.here = node.at;
     context_.step();
     loop->index = i;
-    Scope& inner = *context_.make(Scope{&scope, nullptr});
+    Scope& inner = enter(&node, &scope);
     set(&inner, "loop", handle);
     assign(node.targets[0], loop->items[i], inner);
-    if (execute(node.body, inner) == Flow::kBreak) break;
+    const Flow flow = execute(node.body, inner);
+    if (flow == Flow::kNext) completed = true;
+    if (flow == Flow::kBreak) break;
   }
-  if (loop->items.empty()) execute(node.orelse, *context_.make(Scope{&scope, nullptr}));
+  if (!completed) execute(node.orelse, enter(&node, &scope, true));
 }
 
 }  // namespace cyb::tmpl

@@ -93,11 +93,14 @@ class Interpreter final : public Host {
   Value call_loop(Loop& loop, const Args& args);
   Value call_method(const Method& method, const Args& args);
 
+  /// The scope of a node's body inside of `parent`.
+  Scope& enter(const Node* node, Scope* parent, bool orelse = false);
   void set(Scope* scope, std::string_view name, const Value& value);
   const Value* find(const Scope* scope, std::string_view name) const;
 
   Context& context_;
   const std::tm& now_;
+  const Ast* ast_ = nullptr;
   Scope globals_;
   Builder top_;
   Builder* buffer_ = &top_;

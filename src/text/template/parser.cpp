@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "text/template/parser_common.hpp"
+#include "text/template/scopes.hpp"
 
 namespace cyb::tmpl {
 
@@ -351,6 +352,7 @@ Target Parser::target(Words end_words, bool with_namespace) {
 std::unique_ptr<Ast> parse(std::string_view source) {
   auto ast = std::make_unique<Ast>();
   Parser(*ast, tokenize(source)).parse_template();
+  find_scopes(*ast);
   return ast;
 }
 
