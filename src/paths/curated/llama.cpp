@@ -67,8 +67,9 @@ Result<void> LlamaModel::check_tensors(const TensorSource& tensors, std::string_
     const auto shape = spec->bind({});
     if (!shape || !(*shape == implied)) {
       return fail(Error(ErrorKind::kFormat, "F33",
-                        "tensor \"" + want.name + "\": shape " + spec->text() +
-                            ", config implies " + implied.text()));
+                        "tensor \"" + want.name + "\": shape " +
+                            (shape ? shape->text() : spec->text()) + ", config implies " +
+                            implied.text()));
     }
     present_.push_back(want.name);
   }
