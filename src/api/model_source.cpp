@@ -116,6 +116,11 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
     CYB_ASSIGN(key.content, content_of(source, key, options.stop));
     return import_with_key(source, name, &key, options);
   }
+  std::error_code code;
+  if (fs::equivalent(source, out_path, code)) {
+    return fail(
+        invalid_input(fmt::format("\"{}\" is the source itself: choose another file", out_path)));
+  }
   ImportedModel imported;
   imported.path = out_path;
   const ImportOptions import_options{

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -77,8 +78,16 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   const SplitPath parts = split(path);
   if (parts.name.empty()) return fail(io_error(path, "create", "the name is empty"));
   struct stat info{};
-  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    return fail(io_errno(path, "create", EISDIR));
+  const bool exists = ::lstat(path.c_str(), &info) == 0;
+  if (exists && S_ISLNK(info.st_mode)) {  // what the link names is written, the link stays
+    std::array<char, PATH_MAX> target{};
+    if (::realpath(path.c_str(), target.data()) == nullptr)
+      return fail(io_errno(path, "create", errno));
+    return create(std::string(target.data()));
+  }
+  if (exists && S_ISDIR(info.st_mode)) return fail(io_errno(path, "create", EISDIR));
+  if (exists && !S_ISREG(info.st_mode)) {  // a rename would replace the device or pipe itself
+    return fail(io_error(path, "create", "it exists and is not a regular file"));
   }
   AtomicFile file;
   file.path_ = path;

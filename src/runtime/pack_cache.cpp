@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -17,6 +18,8 @@
 #include "base/limits.hpp"
 #include "base/log.hpp"
 #include "tensor/buffer.hpp"
+
+#include "base/thread_pool.hpp"
 
 namespace cyb {
 namespace {
@@ -103,6 +106,23 @@ bool is_own_file(const std::string& path) {
          (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+/// Panels of files up to this size are hashed at every start (tens of milliseconds); larger ones
+/// with --verify.
+constexpr std::uint64_t kAlwaysHashedBytes = std::uint64_t{512} << 20;
+
+bool hashes_match(const MappedFile& file, std::span<const PanelEntry> entries) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> good{true};
+  auto body = [&](unsigned, unsigned) noexcept {
+    for (std::size_t i; (i = next.fetch_add(1)) < entries.size() && good.load();) {
+      const PanelEntry& entry = entries[i];
+      if (blake3(file.bytes().subspan(entry.offset, entry.size)) != entry.hash) good.store(false);
+    }
+  };
+  ThreadPool(0).run(body);
+  return good.load();
+}
+
 Result<std::shared_ptr<const PackCache>> open_panels(const std::string& path,
                                                      const PanelOwner& owner,
                                                      std::span<const Item> items, bool verify) {
@@ -113,11 +133,9 @@ Result<std::shared_ptr<const PackCache>> open_panels(const std::string& path,
     return fail(Error(ErrorKind::kFormat, std::string("panels: ") + what).in(path));
   };
   if (header.owner != owner) return mismatch("made from another model file");
-  for (const PanelEntry& entry : header.entries) {
-    if (!verify) break;
-    if (blake3(file->bytes().subspan(entry.offset, entry.size)) != entry.hash) {
-      return mismatch("a panel does not have its hash");
-    }
+  if ((verify || file->bytes().size() <= kAlwaysHashedBytes) &&
+      !hashes_match(*file, header.entries)) {
+    return mismatch("a panel does not have its hash");
   }
   auto cache = std::make_shared<PanelFile>(std::move(file), std::move(header.entries));
   for (const Item& item : items) {

@@ -193,3 +193,32 @@ TEST(Folders, MakeAndXdg) {
 
 }  // namespace
 }  // namespace cyb
+
+namespace cyb {
+namespace {
+
+TEST(AtomicFileTarget, ASymbolicLinkStaysAndItsTargetIsWritten) {
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(::symlink(folder.file("real").c_str(), folder.file("link").c_str()), 0);
+  {
+    std::ofstream(folder.file("real")) << "old";
+  }
+  auto file = AtomicFile::create(folder.file("link"));
+  ASSERT_TRUE(file) << file.error().text();
+  ASSERT_TRUE(file->write("new"));
+  ASSERT_TRUE(file->commit());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
+  EXPECT_EQ(*read_text_file(folder.file("real"), 100), "new");
+}
+
+TEST(AtomicFileTarget, APipeIsRefusedAndStays) {
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  const auto file = AtomicFile::create(folder.file("pipe"));
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().text().find("not a regular file"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder.file("pipe")));
+}
+
+}  // namespace
+}  // namespace cyb

@@ -23,20 +23,23 @@ class ImportCommand final : public Command {
   void declare(Options& options) override {
     options.positional("SOURCE", source_,
                        "A GGUF file (the first of a split one) or a Hugging Face folder", true);
-    options.text("-o,--output", output_, "FILE", "Write this file instead of adding to the store");
+    options.optional_text("-o,--output", output_, "FILE",
+                          "Write this file instead of adding to the store");
     options.text("--name", name_, "NAME", "Name of the model (default: from the source)");
     options.flag("--json", json_, "One JSON object on stdout instead of the report");
     options.examples(kExamples);
   }
 
   Result<int> run(Context& context) override {
+    if (output_ && output_->empty()) return fail(invalid_input("-o needs the name of a file"));
     Progress progress(context.output, "importing");
     api::SourceOptions options;
     options.stop = context.interrupts.begin();
     options.progress = [&](const ImportProgress& p) {
       progress.update(p.bytes_done, p.bytes_total, p.what);
     };
-    CYB_ASSIGN(const api::ImportedModel imported, api::import_to(source_, output_, name_, options));
+    CYB_ASSIGN(const api::ImportedModel imported,
+               api::import_to(source_, output_.value_or(""), name_, options));
     progress.clear();
     if (json_) {
       Json json = Json::parse(report_json(imported.report), nullptr, false);
@@ -53,7 +56,8 @@ class ImportCommand final : public Command {
   bool wants_json() const noexcept override { return json_; }
 
  private:
-  std::string source_, output_, name_;
+  std::string source_, name_;
+  std::optional<std::string> output_;
   bool json_ = false;
 };
 

@@ -45,12 +45,19 @@ class Frame {
     for (const Node* node : inner_) enter(*node);
   }
 
-  void expression(const Node& node) {
-    if (node.kind == NodeKind::kName) load(node.text);
-    for (const Node* item : node.items) {
-      if (item != nullptr) expression(*item);
+  /// Expressions only read names, in any order: a list of open nodes needs no stack, however deep
+  /// the conditional chain.
+  void expression(const Node& first) {
+    std::vector<const Node*> open = {&first};
+    while (!open.empty()) {
+      const Node& node = *open.back();
+      open.pop_back();
+      if (node.kind == NodeKind::kName) load(node.text);
+      for (const Node* item : node.items) {
+        if (item != nullptr) open.push_back(item);
+      }
+      operands(node.steps, open);
     }
-    steps(node.steps);
   }
 
   void parameters(const Node& node) {
@@ -61,16 +68,9 @@ class Frame {
   }
 
   void steps(const std::vector<Step>& all) {
-    for (const Step& step : all) {
-      if (step.index != nullptr) expression(*step.index);
-      for (const Node* bound : step.bounds) {
-        if (bound != nullptr) expression(*bound);
-      }
-      for (const Node* argument : step.arguments.positional) expression(*argument);
-      for (const auto& [name, argument] : step.arguments.named) expression(*argument);
-      if (step.arguments.more != nullptr) expression(*step.arguments.more);
-      if (step.arguments.more_named != nullptr) expression(*step.arguments.more_named);
-    }
+    std::vector<const Node*> open;
+    operands(all, open);
+    for (const Node* node : open) expression(*node);
   }
 
   void target(const Target& written, bool is_parameter) {
@@ -86,6 +86,20 @@ class Frame {
   }
 
  private:
+  static void operands(const std::vector<Step>& all, std::vector<const Node*>& out) {
+    const auto add = [&](const Node* node) {
+      if (node != nullptr) out.push_back(node);
+    };
+    for (const Step& step : all) {
+      add(step.index);
+      for (const Node* bound : step.bounds) add(bound);
+      for (const Node* argument : step.arguments.positional) add(argument);
+      for (const auto& [name, argument] : step.arguments.named) add(argument);
+      add(step.arguments.more);
+      add(step.arguments.more_named);
+    }
+  }
+
   struct Change {
     std::string_view name;
     std::uint8_t before = 0, after = 0;
