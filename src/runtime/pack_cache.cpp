@@ -207,6 +207,8 @@ Result<PackCacheResult> open_pack_cache(const Model& model, const Backend& backe
   Result<void> built = make_folders(folder);
   if (built) {
     prune_panels(folder, cap - out.bytes, "");
+    std::error_code code;  // AtomicFile would write through a link that somebody left here
+    if (std::filesystem::is_symlink(path, code)) std::filesystem::remove(path, code);
     built = build_panels(path, *owner, backend, items, options);
   }
   Result<std::shared_ptr<const PackCache>> opened;
