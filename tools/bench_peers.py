@@ -73,8 +73,8 @@ class Ours:
                    "-r", str(args.repeat), "--json", *self.options]
         out, _, _, peak = spawn(command)
         rows = {}
-        for row in as_json(out, command)["results"]:
-            rows[row["test"]] = (row["tps_median"], row["tps_min"], row["tps_max"])
+        for row in as_json(out, command)["rows"]:
+            rows[row["name"]] = (row["tps_median"], row["tps_min"], row["tps_max"])
         return rows, peak
 
     def first_token(self, model, threads):
