@@ -1,4 +1,5 @@
-// The backend contract: memory, weights, KV stores and compiled plans. A backend is thread-safe; an Executable serves one run at a time.
+// The backend contract: memory, weights, KV stores and compiled plans. A backend is thread-safe; an
+// Executable serves one run at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +16,23 @@
 
 namespace cyb {
 
-/// kExact: f32 or f16 activations, meets class M. kQ8Act / kQ16Act: activations rounded to int8 / int16 blocks before dot products with block weights.
+/// kExact: f32 or f16 activations, meets class M. kQ8Act / kQ16Act: activations rounded to int8 /
+/// int16 blocks before dot products with block weights.
 enum class NumericMode : std::uint8_t { kExact, kQ8Act, kQ16Act };
 
 struct BackendOptions {
-  unsigned n_threads = 0;      // 0: one per physical core
-  bool exact = false;          // f32 activations and KV
-  std::string isa;             // "": best of the machine; else "avx2", "avx3", ... (CYB_ISA); unknown or absent on this machine: an error
+  unsigned n_threads = 0;  // 0: one per physical core
+  bool exact = false;      // f32 activations and KV
+  std::string isa;  // "": best of the machine; else "avx2", "avx3", ... (CYB_ISA); unknown or
+                    // absent on this machine: an error
   bool allow_fallback = true;  // steps without a kernel of this backend may run on the reference
 };
 
 /// How a weight is read; a weight may be used in both ways (tied embeddings).
 enum class WeightUse : std::uint8_t { kVector = 1, kMatmul = 2, kGather = 4, kMatmulAndGather = 6 };
 
-/// A tensor of a model file. `bytes` stays valid as long as the Weight made from it (a mapping held by the model).
+/// A tensor of a model file. `bytes` stays valid as long as the Weight made from it (a mapping held
+/// by the model).
 struct WeightSource {
   std::string name;
   DType dtype = DType::kF32;
@@ -62,11 +66,13 @@ struct KvLayerShape {
 
 struct KvLayout {
   std::vector<KvLayerShape> layers;
-  DType dtype = DType::kF16;       // f32, f16
-  std::uint32_t page_tokens = 16;  // positions per page; a page holds K and V of all layers for them
+  DType dtype = DType::kF16;  // f32, f16
+  std::uint32_t page_tokens =
+      16;  // positions per page; a page holds K and V of all layers for them
 };
 
-/// KV pages of all layers. What is inside a page is the backend's own layout; K is stored after rope.
+/// KV pages of all layers. What is inside a page is the backend's own layout; K is stored after
+/// rope.
 class KvStore {
  public:
   virtual ~KvStore() = default;
@@ -77,13 +83,16 @@ class KvStore {
   virtual Result<void> copy_page(std::uint32_t from, std::uint32_t to) = 0;
 };
 
-/// Kernels of a plan, chosen once. submit() starts a run and copies what it needs of `params`; sync() waits and reports errors.
+/// Kernels of a plan, chosen once. submit() starts a run and copies what it needs of `params`;
+/// sync() waits and reports errors.
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// No allocation after the first run of a size. Checks N <= max_tokens, R <= max_outputs, ids in range.
+  /// No allocation after the first run of a size. Checks N <= max_tokens, R <= max_outputs, ids in
+  /// range.
   virtual Result<void> submit(const StepParams& params) = 0;
-  /// Until sync() returned, no result is visible to the host. `stop` is looked at between steps; then Cancelled.
+  /// Until sync() returned, no result is visible to the host. `stop` is looked at between steps;
+  /// then Cancelled.
   virtual Result<void> sync(std::stop_token stop = {}) = 0;
   /// Host view of plan.outputs[i] after sync(), f32 [rows, ...], valid until the next submit().
   virtual Result<std::span<const float>> output(std::size_t i) = 0;
@@ -99,25 +108,35 @@ class Backend {
   virtual std::string description() const = 0;
   virtual NumericMode numeric_mode() const noexcept = 0;
   virtual DType default_kv_dtype() const noexcept = 0;
-  /// Own kernel for this op on these operands (fallback not counted). Pure: same answer for same arguments.
+  /// Own kernel for this op on these operands (fallback not counted). Pure: same answer for same
+  /// arguments.
   virtual bool supports(const Op& op, std::span<const TensorSpec> inputs) const = 0;
 
-  /// Names the packed layout ("cpu-panel16-1-avx2"); weights packed under another name must not be loaded.
+  /// Names the packed layout ("cpu-panel16-1-avx2"); weights packed under another name must not be
+  /// loaded.
   virtual std::string layout_id() const = 0;
-  /// Bytes that pack() writes for this weight; 0: the weight is used in place and pack() is never called.
+  /// Bytes that pack() writes for this weight; 0: the weight is used in place and pack() is never
+  /// called.
   virtual std::uint64_t packed_bytes(const WeightSource& source, WeightUse use) const = 0;
-  /// Repacks into `out` (packed_bytes() long, 64-byte aligned). Deterministic; runs on the backend's threads.
-  virtual Result<void> pack(const WeightSource& source, WeightUse use, std::span<std::byte> out) const = 0;
-  /// `packed`: what pack() wrote, kept alive by the caller as long as the weight (e.g. a mapped cache file); empty: the backend packs and owns, or needs none.
+  /// Repacks into `out` (packed_bytes() long, 64-byte aligned). Deterministic; runs on the
+  /// backend's threads.
+  virtual Result<void> pack(const WeightSource& source, WeightUse use,
+                            std::span<std::byte> out) const = 0;
+  /// `packed`: what pack() wrote, kept alive by the caller as long as the weight (e.g. a mapped
+  /// cache file); empty: the backend packs and owns, or needs none.
   virtual Result<std::unique_ptr<Weight>> load_weight(const WeightSource& source, WeightUse use,
                                                       std::span<const std::byte> packed) = 0;
-  virtual Result<std::unique_ptr<KvStore>> alloc_kv(const KvLayout& layout, std::uint32_t n_pages) = 0;
-  /// The backend must outlive its executables. Errors: UnsupportedOp, D6 when fallback is off, OutOfMemory.
+  virtual Result<std::unique_ptr<KvStore>> alloc_kv(const KvLayout& layout,
+                                                    std::uint32_t n_pages) = 0;
+  /// The backend must outlive its executables. Errors: UnsupportedOp, D6 when fallback is off,
+  /// OutOfMemory.
   virtual Result<std::unique_ptr<Executable>> compile(Plan plan) = 0;
 };
 
-/// Names in backend_list.inc; "auto" takes the best one present. Unknown: D7. Known but not in this build or machine: BackendInit or D7.
-Result<std::shared_ptr<Backend>> create_backend(std::string_view name, const BackendOptions& options);
+/// Names in backend_list.inc; "auto" takes the best one present. Unknown: D7. Known but not in this
+/// build or machine: BackendInit or D7.
+Result<std::shared_ptr<Backend>> create_backend(std::string_view name,
+                                                const BackendOptions& options);
 /// "reference", "cpu", ... as built in.
 std::vector<std::string_view> backend_names();
 

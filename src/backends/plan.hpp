@@ -1,5 +1,6 @@
-// Plan: the common currency between paths and backends. Everything is decided when it is built; between tokens only StepParams changes.
-// Nothing here is a host pointer to tensor data: a backend's memory may be invisible to the host.
+// Plan: the common currency between paths and backends. Everything is decided when it is built;
+// between tokens only StepParams changes. Nothing here is a host pointer to tensor data: a
+// backend's memory may be invisible to the host.
 #pragma once
 
 #include <cstdint>
@@ -53,15 +54,18 @@ struct Plan {
   std::uint32_t max_outputs = 0;  // R <= max_outputs
 };
 
-/// Rows [row_begin, row_begin + n_rows) of a run belong to one sequence that has `past_tokens` positions in the cache.
+/// Rows [row_begin, row_begin + n_rows) of a run belong to one sequence that has `past_tokens`
+/// positions in the cache.
 struct SequenceSpan {
   std::uint32_t row_begin = 0;
   std::uint32_t n_rows = 0;
-  std::uint32_t past_tokens = 0;         // P
-  std::span<const std::uint32_t> pages;  // page ids that hold positions 0 .. P + n_rows - 1, page_tokens each
+  std::uint32_t past_tokens = 0;  // P
+  std::span<const std::uint32_t>
+      pages;  // page ids that hold positions 0 .. P + n_rows - 1, page_tokens each
 };
 
-/// One ragged forward. Borrowed until submit() returns; rows of a sequence are contiguous and in position order.
+/// One ragged forward. Borrowed until submit() returns; rows of a sequence are contiguous and in
+/// position order.
 struct StepParams {
   std::span<const std::int32_t> ids;          // [N]
   std::span<const std::int32_t> positions;    // [N]
@@ -76,7 +80,8 @@ struct StepParams {
 inline Shape run_shape(const Operand& operand, const StepParams& params) noexcept {
   Shape shape = operand.shape;
   if (operand.rows == RowKind::kTokens) shape[0] = params.n_tokens();
-  if (operand.rows == RowKind::kOutputs) shape[0] = static_cast<std::int64_t>(params.output_rows.size());
+  if (operand.rows == RowKind::kOutputs)
+    shape[0] = static_cast<std::int64_t>(params.output_rows.size());
   return shape;
 }
 
