@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 .PHONY: help demo program test test-slow bench bench-peers fuzz lint format install setup clean
 
 help:
-	@echo "make demo         set up, build, get a small real model (98 MB), answer a prompt"
+	@echo "make demo         set up, build, get a small real model (94 MiB), answer a prompt"
 	@echo "make test         build and run the tests and gates"
 	@echo "make test-slow    sanitizers, all real models, forced regimes"
 	@echo "make bench        micro benchmarks and cyb-llm bench"

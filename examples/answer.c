@@ -1,5 +1,5 @@
 /* answer.c: one streamed answer through the C ABI.
- * cc answer.c $(pkg-config --cflags --libs cyb) && ./a.out MODEL "What is the capital of France?"
+ * cc answer.c $(pkg-config --cflags --libs cyb) && ./a.out MODEL "What is gravity?"
  */
 #include <cyb/cyb.h>
 #include <stdio.h>

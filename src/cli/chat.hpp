@@ -18,8 +18,12 @@ namespace cyb::cli {
 
 struct ChatFlags {
   std::optional<std::string> system, preset;
-  bool raw = false;  // each line is a completion of its own
+  bool raw = false;  // no template: in a chat each line is a completion of its own
 };
+
+/// Errors: Usage for a preset that is none, for a system message that is not UTF-8, for either with
+/// raw.
+Result<void> check_chat_flags(const ChatFlags& flags);
 
 /// Ids of a conversation by the model's own template or the chosen preset.
 Result<std::vector<std::int32_t>> encode_messages(const Engine& engine, const ChatFlags& flags,

@@ -11,15 +11,22 @@
 #include <cstdlib>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/file.hpp"
 
 namespace cyb::cli {
+namespace {
+
+constexpr int kExitWithoutWork = 5;  // cancelled, as a command that was asked would say
+
+}  // namespace
 
 struct Interrupts::Impl {
   std::mutex mutex;
   std::stop_source source;  // of the work at hand
   bool asked = false;       // it was asked to stop
+  std::function<void()> cleanup;
   std::atomic<bool> terminating{false}, finished{false};
   std::array<int, 2> wake{-1, -1};
   sigset_t signals{};
@@ -28,11 +35,12 @@ struct Interrupts::Impl {
   void on_signal(int signal) {
     if (signal != SIGINT) terminating.store(true);
     const std::lock_guard lock(mutex);
-    if (asked) {
+    if (asked || !source.stop_possible()) {
       remove_temporary_files();
-      ::_exit(128 + signal);
+      if (cleanup) cleanup();
+      ::_exit(asked ? 128 + signal : kExitWithoutWork);
     }
-    asked = source.stop_possible();
+    asked = true;
     source.request_stop();
     const char byte = 1;
     // A full pipe already wakes whoever waits.
@@ -78,6 +86,11 @@ std::stop_token Interrupts::begin() {
 void Interrupts::stop() {
   const std::lock_guard lock(impl_->mutex);
   impl_->source.request_stop();
+}
+
+void Interrupts::set_cleanup(std::function<void()> cleanup) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->cleanup = std::move(cleanup);
 }
 
 bool Interrupts::terminating() const noexcept {

@@ -1,8 +1,9 @@
 // Ctrl-C and termination as stop requests. A thread of its own waits for the signals, so no code
 // runs in a handler: the first one asks the work at hand to stop, a second one while it has not
-// stopped removes temporary files and ends the program.
+// stopped (or one while there is no work that could) removes temporary files and ends the program.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 
@@ -23,6 +24,9 @@ class Interrupts {
   void stop();
   /// True once SIGTERM or SIGHUP came: finish instead of asking for more input.
   bool terminating() const noexcept;
+
+  /// What to put right before a signal ends the program, such as the terminal; empty: nothing.
+  void set_cleanup(std::function<void()> cleanup);
 
   /// Readable when a signal came that no work has taken; for poll() beside the terminal.
   int wake_fd() const noexcept;

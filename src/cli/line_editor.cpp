@@ -6,12 +6,14 @@
 #include <histedit.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -31,7 +33,11 @@ struct LineEditor::Impl {
   EditLine* editor = nullptr;
   History* history = nullptr;
   bool interrupted = false;
+  std::optional<termios> found = std::nullopt;  // the terminal as it was, while we change it
 
+  /// Neither echo nor line editing of the system: what is typed meanwhile stays in the queue as it
+  /// came. Ctrl-C goes on to be a signal.
+  void be_quiet() const;
   /// One character into `*out`; 1: read, 0: end or interrupted.
   int read_char(wchar_t* out);
   bool wait_for_input();
@@ -49,6 +55,15 @@ LineEditor::Impl* impl_of(EditLine* editor) {
 }
 
 }  // namespace
+
+void LineEditor::Impl::be_quiet() const {
+  if (!found) return;
+  termios quiet = *found;
+  quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON | IEXTEN);
+  quiet.c_cc[VMIN] = 1;
+  quiet.c_cc[VTIME] = 0;
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &quiet);
+}
 
 bool LineEditor::Impl::wait_for_input() {
   while (true) {
@@ -101,6 +116,10 @@ void LineEditor::Impl::remember(const std::string& line) {
 
 LineEditor::LineEditor(Interrupts& interrupts, std::string history_file)
     : impl_(std::make_unique<Impl>(Impl{interrupts, std::move(history_file), {}})) {
+  if (termios found{}; ::tcgetattr(STDIN_FILENO, &found) == 0) {
+    impl_->found = found;
+    interrupts.set_cleanup([found] { ::tcsetattr(STDIN_FILENO, TCSANOW, &found); });
+  }
   impl_->editor = el_init("cyb-llm", stdin, stdout, stderr);
   if (impl_->editor == nullptr) return;
   el_set(impl_->editor, EL_CLIENTDATA, impl_.get());
@@ -117,6 +136,9 @@ LineEditor::LineEditor(Interrupts& interrupts, std::string history_file)
 LineEditor::~LineEditor() {
   if (impl_->history != nullptr) history_end(impl_->history);
   if (impl_->editor != nullptr) el_end(impl_->editor);
+  if (!impl_->found) return;
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &*impl_->found);
+  impl_->interrupts.set_cleanup({});
 }
 
 LineEditor::Line LineEditor::read(const std::string& prompt) {
@@ -126,6 +148,7 @@ LineEditor::Line LineEditor::read(const std::string& prompt) {
   impl_->interrupts.clear_wake();
   int n = 0;
   const char* text = el_gets(impl_->editor, &n);
+  impl_->be_quiet();
   if (impl_->interrupted || text == nullptr || n <= 0) {
     [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, "\n", 1);
     const bool end = !impl_->interrupted || impl_->interrupts.terminating();

@@ -1,5 +1,6 @@
 // Line editing at a terminal with history, on libedit. Ctrl-C clears the line, Ctrl-D on an empty
-// line ends the input.
+// line ends the input. Between two lines nothing that is typed is shown: it waits and begins the
+// next line.
 #pragma once
 
 #include <memory>

@@ -3,21 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "api/model_source.hpp"
+#include "cli/environment.hpp"
 #include "cli/progress.hpp"
+#include "cli/usage.hpp"
 
 namespace cyb::cli {
 namespace {
 
-std::string environment(const char* name, const char* fallback) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : fallback;
-}
-
-constexpr std::uint64_t kMaxThreads = 1024;
 constexpr std::uint64_t kMaxContext = std::uint64_t{1} << 24;
 
 }  // namespace
@@ -26,9 +21,9 @@ ModelFlags::ModelFlags()
     : path_(environment("CYB_PATH", "auto")), backend_(environment("CYB_BACKEND", "auto")) {}
 
 void ModelFlags::declare_model(Options& options) {
-  options.positional("MODEL", model_,
-                     "A .model, a GGUF file or a Hugging Face folder, or a name or id in the store",
-                     true);
+  options.positional(
+      "MODEL", model_,
+      "A .model, a GGUF file or a Hugging Face folder, or a name or id in the store");
 }
 
 void ModelFlags::declare_engine(Options& options) {
@@ -84,15 +79,46 @@ Result<std::shared_ptr<const Model>> ModelFlags::open(Context& context,
 Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context, std::stop_token stop,
                                                  EngineOptions options) const {
   CYB_ASSIGN(std::shared_ptr<const Model> model, open(context, stop));
+  if (ctx_) CYB_TRY(check_positions(*model, *ctx_, "--ctx"));
   Progress progress(context.output, "packing weights");
   options.stop = stop;
   options.progress = [&](const LoadProgress& p) {
     progress.update(p.bytes_done, p.bytes_total, p.what);
   };
-  CYB_ASSIGN(std::shared_ptr<Engine> engine, Engine::load(std::move(model), options));
+  auto loaded = Engine::load(std::move(model), options);
+  if (!loaded) {
+    Error error = std::move(loaded).error();
+    // The option has no name of its own on the command line: say where it came from.
+    if (error.kind() == ErrorKind::kBackendInit && !options.isa.empty()) {
+      return fail(std::move(error).in("CYB_ISA"));
+    }
+    return fail(std::move(error));
+  }
+  const std::shared_ptr<Engine> engine = *std::move(loaded);
   progress.clear();
   for (const std::string& note : engine->report().notes) context.output.warning(note);
   return engine;
+}
+
+Result<void> check_positions(const Model& model, std::uint64_t n_tokens, std::string_view option) {
+  const auto positions = model.config().integer_or("architecture.max_position_embeddings", 0);
+  if (!positions || *positions <= 0) return {};
+  if (n_tokens <= static_cast<std::uint64_t>(*positions)) return {};
+  return fail(usage_error(fmt::format("{} {} is more than the {} positions of the model", option,
+                                      n_tokens, *positions)));
+}
+
+Result<void> check_context(const Engine& engine, std::uint64_t n_tokens, std::string_view what) {
+  if (n_tokens <= engine.ctx_tokens()) return {};
+  const std::string advice =
+      engine.ctx_tokens() < engine.trained_tokens()
+          ? fmt::format("--ctx N gives more, up to {}", engine.trained_tokens())
+          : "the model has no more (--ctx)";
+  return fail(Error(ErrorKind::kContextOverflow,
+                    fmt::format("context overflow: {} has {} tokens, the context holds {}; {}",
+                                what, n_tokens, engine.ctx_tokens(), advice))
+                  .with("position", std::to_string(n_tokens))
+                  .with("limit", std::to_string(engine.ctx_tokens())));
 }
 
 void show_import(Output& output, const ImportReport& report, bool whole) {

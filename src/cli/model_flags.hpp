@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "cli/command.hpp"
 #include "model/model.hpp"
@@ -32,11 +33,13 @@ class ModelFlags {
   void declare_verify(Options& options);
 
   const std::string& name() const noexcept { return model_; }
+  bool has_threads() const noexcept { return threads_.has_value(); }
   EngineOptions engine_options() const;
 
   /// Finds or imports the model and opens it, with notes and a progress bar on stderr.
   Result<std::shared_ptr<const Model>> open(Context& context, std::stop_token stop) const;
-  /// open(), then Engine::load with `options`; its notes become warnings.
+  /// open(), then Engine::load with `options`; its notes become warnings. Errors: Usage for a --ctx
+  /// that the model does not have.
   Result<std::shared_ptr<Engine>> load(Context& context, std::stop_token stop,
                                        EngineOptions options) const;
   Result<std::shared_ptr<Engine>> load(Context& context, std::stop_token stop) const {
@@ -48,6 +51,12 @@ class ModelFlags {
   std::optional<std::uint64_t> threads_, ctx_;
   bool exact_ = false, no_fallback_ = false, verify_ = false;
 };
+
+/// Errors: Usage naming `option` where the model has fewer than `n_tokens` positions.
+Result<void> check_positions(const Model& model, std::uint64_t n_tokens, std::string_view option);
+
+/// ContextOverflow in words that say what to do, where `n_tokens` tokens of `what` do not fit.
+Result<void> check_context(const Engine& engine, std::uint64_t n_tokens, std::string_view what);
 
 /// What an import says: the report for people as notes, its warnings as warnings.
 void show_import(Output& output, const ImportReport& report, bool whole);

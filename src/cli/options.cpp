@@ -32,6 +32,22 @@ std::string range_problem(std::string_view text, Options::Range<double> range) {
   return fmt::format("\"{}\" is not a number from {} to {}", text, range.min, range.max);
 }
 
+/// What stands alone must say something.
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](std::string& text) { return text.empty() ? "the empty text is no value" : std::string(); },
+      "");
+}
+
+std::string list_problem(std::string_view text, Options::Range<std::uint64_t> range) {
+  const std::vector<std::string_view> items = split_list(text);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].empty()) return fmt::format("\"{}\": element {} is empty", text, i + 1);
+    if (std::string problem = range_problem(items[i], range); !problem.empty()) return problem;
+  }
+  return {};
+}
+
 template <class T>
 CLI::Validator in_range(Options::Range<T> range) {
   return CLI::Validator([range](std::string& text) { return range_problem(text, range); }, "");
@@ -48,34 +64,54 @@ std::optional<double> parse_real(std::string_view text) noexcept {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-void Options::positional(const std::string& name, std::string& target, const std::string& help,
-                         bool required) {
-  app_.add_option(name, target, help)->required(required)->type_name("");
+std::vector<std::string_view> split_list(std::string_view text) {
+  std::vector<std::string_view> items;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    items.push_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return items;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void Options::positional(const std::string& name, std::string& target, const std::string& help) {
+  app_.add_option(name, target, help)->required()->check(not_empty())->type_name("");
+}
+
+void Options::optional_positional(const std::string& name, std::optional<std::string>& target,
+                                  const std::string& help) {
+  app_.add_option_function<std::string>(
+          name, [&target](const std::string& text) { target = text; }, help)
+      ->type_name("");
 }
 
 void Options::text(const std::string& names, std::string& target, const std::string& value,
                    const std::string& help) {
-  app_.add_option(names, target, help)->type_name(value);
+  app_.add_option(names, target, help)->check(not_empty())->type_name(value);
 }
 
 void Options::optional_text(const std::string& names, std::optional<std::string>& target,
-                            const std::string& value, const std::string& help) {
-  app_.add_option_function<std::string>(
-          names, [&target](const std::string& text) { target = text; }, help)
-      ->type_name(value);
+                            const std::string& value, const std::string& help, bool may_be_empty) {
+  CLI::Option* option = app_.add_option_function<std::string>(
+      names, [&target](const std::string& text) { target = text; }, help);
+  option->type_name(value);
+  if (!may_be_empty) option->check(not_empty());
 }
 
 void Options::texts(const std::string& names, std::vector<std::string>& target,
                     const std::string& value, const std::string& help) {
   app_.add_option_function<std::string>(
           names, [&target](const std::string& text) { target.push_back(text); }, help)
+      ->check(not_empty())
       ->type_name(value)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->trigger_on_parse();
 }
 
 void Options::flag(const std::string& names, bool& target, const std::string& help) {
-  app_.add_flag(names, target, help);
+  app_.add_flag(names, target, help)
+      ->disable_flag_override()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void Options::integer(const std::string& names, std::optional<std::uint64_t>& target,
@@ -98,15 +134,10 @@ void Options::real(const std::string& names, std::optional<double>& target, Rang
 void Options::integers(const std::string& names, std::vector<std::uint32_t>& target,
                        Range<std::uint64_t> range, const std::string& value,
                        const std::string& help) {
-  const auto check = [range](std::string& text) {
-    for (const std::string& item : CLI::detail::split(text, ',')) {
-      if (std::string problem = range_problem(item, range); !problem.empty()) return problem;
-    }
-    return std::string();
-  };
+  const auto check = [range](std::string& text) { return list_problem(text, range); };
   const auto read = [&target](const std::string& text) {
     target.clear();
-    for (const std::string& item : CLI::detail::split(text, ',')) {
+    for (const std::string_view item : split_list(text)) {
       target.push_back(static_cast<std::uint32_t>(parse_integer(item).value_or(0)));
     }
   };

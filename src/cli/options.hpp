@@ -20,13 +20,16 @@ class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
 
-  void positional(const std::string& name, std::string& target, const std::string& help,
-                  bool required);
-  /// `names`: "-o,--output"; `value`: what stands for the value in the help.
+  /// A required argument; the empty text is refused.
+  void positional(const std::string& name, std::string& target, const std::string& help);
+  void optional_positional(const std::string& name, std::optional<std::string>& target,
+                           const std::string& help);
+  /// `names`: "-o,--output"; `value`: what stands for the value in the help. The empty text is
+  /// refused, but by optional_text() where `may_be_empty`.
   void text(const std::string& names, std::string& target, const std::string& value,
             const std::string& help);
   void optional_text(const std::string& names, std::optional<std::string>& target,
-                     const std::string& value, const std::string& help);
+                     const std::string& value, const std::string& help, bool may_be_empty = false);
   /// May be given several times.
   void texts(const std::string& names, std::vector<std::string>& target, const std::string& value,
              const std::string& help);
@@ -40,7 +43,7 @@ class Options {
                Range<std::uint64_t> range, const std::string& value, const std::string& help);
   void real(const std::string& names, std::optional<double>& target, Range<double> range,
             const std::string& value, const std::string& help);
-  /// "1,2,3".
+  /// "1,2,3"; no element may be empty.
   void integers(const std::string& names, std::vector<std::uint32_t>& target,
                 Range<std::uint64_t> range, const std::string& value, const std::string& help);
   /// Text after the options of --help.
@@ -53,5 +56,7 @@ class Options {
 /// Whole text as a number; nullopt for anything else.
 std::optional<std::uint64_t> parse_integer(std::string_view text) noexcept;
 std::optional<double> parse_real(std::string_view text) noexcept;
+/// The elements between commas: one more than there are commas, also where some are empty.
+std::vector<std::string_view> split_list(std::string_view text);
 
 }  // namespace cyb::cli

@@ -1,7 +1,9 @@
-// Unbuffered writes with poll-free retry: an answer streams, so each piece is written as it comes.
+// Unbuffered writes: an answer streams, so each piece is written as it comes.
 #include "cli/output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +20,11 @@ int write_all(int fd, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {  // another program has made the stream non-blocking
+      pollfd ready{fd, POLLOUT, 0};
+      ::poll(&ready, 1, -1);
+      continue;
+    }
     if (n < 0) return errno;
     text.remove_prefix(static_cast<std::size_t>(n));
   }
@@ -59,6 +66,17 @@ std::string size_text(std::uint64_t bytes) {
 Output::Output()
     : out_is_terminal_(::isatty(STDOUT_FILENO) == 1),
       err_is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+void Output::reserve_streams() noexcept {
+  // The wrong direction, so that reading or writing still fails with EBADF.
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int opened = ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened < 0 || opened == fd) continue;
+    ::dup2(opened, fd);
+    ::close(opened);
+  }
+}
 
 bool Output::print(std::string_view text) {
   if (closed_ || write_errno_ != 0) return false;

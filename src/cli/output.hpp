@@ -18,6 +18,10 @@ class Output {
   bool err_is_terminal() const noexcept { return err_is_terminal_; }
   void set_quiet(bool quiet) noexcept { quiet_ = quiet; }
 
+  /// Puts something unreadable or unwritable under the numbers of standard streams that are closed:
+  /// a file opened later must never be taken for one of them. Call it before anything is opened.
+  static void reserve_streams() noexcept;
+
   /// Writes to stdout at once, without a line end. False when nobody reads any more (closed()) or
   /// the write failed (see result()). Text for a terminal has its control characters replaced.
   bool print(std::string_view text);

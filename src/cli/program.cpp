@@ -1,4 +1,5 @@
-// Command look-up on CLI11; its exceptions end here.
+// Command look-up on CLI11; its exceptions end here. Whatever goes wrong is told once on stderr
+// and, with --json, as the one object on stdout.
 #include "cli/program.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <clocale>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,9 @@
 #include "api/version.hpp"
 #include "base/log.hpp"
 #include "cli/command.hpp"
+#include "cli/command_line.hpp"
+#include "cli/environment.hpp"
+#include "cli/usage.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -27,8 +32,8 @@ struct Globals {
 };
 
 constexpr const char* kFooter = R"(Start here:
-  cyb-llm run MODEL "What is the capital of France?"    one answer
-  cyb-llm run MODEL                                     a chat
+  cyb-llm run MODEL "What is gravity?"    one answer
+  cyb-llm run MODEL                       a chat
 MODEL is a .model file, a GGUF file or a Hugging Face folder (imported into the store once), or a name or id in the store.
 
 Exit codes: 0 ok, 1 usage or input, 2 format or configuration, 3 not supported, 4 memory, device or file, 5 cancelled,
@@ -57,48 +62,86 @@ std::vector<Entry> declare_commands(CLI::App& app, Globals& globals) {
   return entries;
 }
 
-/// The text behind a failed command line, and where to read on.
-int usage_error(const CLI::App& app, const CLI::ParseError& error, Output& output) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-    output.print(dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr ? app.version() + "\n"
-                                                                             : std::string());
-    return kExitOk;
-  }
-  std::string command;
-  for (const CLI::App* sub : app.get_subcommands()) command = sub->get_name() + " ";
-  output.error(error.what(), fmt::format("See: cyb-llm {}--help", command));
-  return 1;
-}
-
-/// Advice that only a person at the command line needs.
-std::string hint_for(const Error& error) {
+/// Advice that only a person at the command line needs. `command`: its name, or "".
+std::string hint_for(const Error& error, const std::string& command) {
   if (error.code() == "no_chat_template" || error.message().starts_with("no_chat_template")) {
     return "Use --raw for plain completion, or --chat PRESET to choose a template.";
   }
   if (error.code() == "D3") return "Import the model again to store its graph.";
+  if (error.code() == kUsageCode) {
+    return fmt::format("See: cyb-llm {}{}--help", command, command.empty() ? "" : " ");
+  }
   return {};
 }
 
-int report_error(const Error& error, bool json, Output& output) {
-  output.error(error.text(), hint_for(error));
+/// Work that was stopped before it had a result: how many tokens were done says nothing then.
+Error without_count(const Error& error, const std::string& command) {
+  if (error.kind() != ErrorKind::kCancelled) return error;
+  return Error(ErrorKind::kCancelled,
+               fmt::format("{} was cancelled{}", command,
+                           command == "import" ? ": nothing is left behind" : ""));
+}
+
+int report_error(const Error& error, const std::string& command, bool json, Output& output) {
+  output.error(error.text(), hint_for(error, command));
   if (json) output.line(R"({"error":)" + error.json() + "}");
   return exit_code(error.kind());
 }
 
-int run_command(Command& command, Context& context) {
+/// What the command returned, unless stdout could not take its result.
+Result<int> finish(Result<int> code, const Output& output, const std::string& command) {
+  if (output.closed()) return kExitOk;  // `| head` has read what it wanted
+  CYB_TRY(output.result());             // the cause also of the cancellation that followed
+  if (!code) return fail(without_count(code.error(), command));
+  return code;
+}
+
+Result<int> guarded_run(Command& command, Context& context) {
   try {
-    const Result<int> code = command.run(context);
-    if (context.output.closed()) return kExitOk;  // `| head` has read what it wanted
-    if (!code) return report_error(code.error(), command.wants_json(), context.output);
-    if (const auto written = context.output.result(); !written) {
-      return report_error(written.error(), false, context.output);
-    }
-    return *code;
+    CYB_TRY(check_environment());
+    return command.run(context);
   } catch (const std::bad_alloc&) {
-    return report_error(Error(ErrorKind::kOutOfMemory, "host: out of memory"), command.wants_json(),
-                        context.output);
+    return fail(Error(ErrorKind::kOutOfMemory, "host: out of memory"));
   } catch (const std::exception& e) {
-    return report_error(internal_error(e.what()), command.wants_json(), context.output);
+    return fail(internal_error(e.what()));
+  }
+}
+
+int run_command(const Entry& entry, Context& context) {
+  const std::string& name = entry.app->get_name();
+  const Result<int> code = finish(guarded_run(*entry.command, context), context.output, name);
+  return code ? *code
+              : report_error(code.error(), name, entry.command->wants_json(), context.output);
+}
+
+/// --help and --version: the text is the result.
+int print_result(const std::string& text, Output& output) {
+  output.print(text);
+  const Result<int> code = finish(kExitOk, output, {});
+  return code ? *code : report_error(code.error(), {}, false, output);
+}
+
+int print_help(const CLI::App& app, Output& output) {
+  const CLI::App* asked = &app;
+  for (const CLI::App* sub : app.get_subcommands()) asked = sub;
+  return print_result(asked->help(asked == &app ? "" : "cyb-llm"), output);
+}
+
+/// nullopt: the command line is right.
+std::optional<int> parse(CLI::App& app, const std::vector<std::string>& words, Output& output) {
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    app.parse(reversed);
+    return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    return print_help(app, output);
+  } catch (const CLI::CallForVersion&) {
+    return print_result(app.version() + "\n", output);
+  } catch (const CLI::ParseError& error) {
+    if (asks_for_help(words)) return print_help(app, output);
+    std::string command;
+    for (const CLI::App* sub : app.get_subcommands()) command = sub->get_name();
+    return report_error(explain(app, error, words), command, asks_for_json(words), output);
   }
 }
 
@@ -114,27 +157,19 @@ void choose_locale() {
 }  // namespace
 
 int run_program(int argc, char** argv) {
+  Output::reserve_streams();
   choose_locale();
   Output output;
   Interrupts interrupts;
   Context context{output, interrupts};
   CLI::App app("Runs neural models: any architecture, any device, and says so when it cannot.");
   Globals globals;
-  std::vector<Entry> entries = declare_commands(app, globals);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    const CLI::App* asked = &app;
-    for (const CLI::App* sub : app.get_subcommands()) asked = sub;
-    output.print(asked->help(asked == &app ? "" : "cyb-llm"));
-    return kExitOk;
-  } catch (const CLI::ParseError& error) {
-    return usage_error(app, error, output);
-  }
+  const std::vector<Entry> entries = declare_commands(app, globals);
+  if (const auto code = parse(app, command_words(argc, argv), output)) return *code;
   output.set_quiet(globals.quiet);
   if (globals.verbose) set_log_sink(make_stderr_log_sink(LogLevel::kDebug));
-  for (Entry& entry : entries) {
-    if (entry.app->parsed()) return run_command(*entry.command, context);
+  for (const Entry& entry : entries) {
+    if (entry.app->parsed()) return run_command(entry, context);
   }
   return 1;
 }

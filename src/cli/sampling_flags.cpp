@@ -3,6 +3,9 @@
 
 #include <limits>
 
+#include "api/text_check.hpp"
+#include "cli/usage.hpp"
+
 namespace cyb::cli {
 namespace {
 
@@ -30,6 +33,26 @@ void SamplingFlags::declare(Options& options) {
   options.texts("--stop", stops_, "STR", "End the answer before this text; may be repeated");
   options.integer("--logprobs", logprobs_, {0, 1000}, "K",
                   "With --json: log-probabilities, of the K best tokens too");
+}
+
+Result<void> SamplingFlags::check(bool json) const {
+  for (const std::string& stop : stops_) CYB_TRY(api::check_utf8(stop, "--stop"));
+  if (logprobs_ && !json) {
+    return fail(usage_error("--logprobs is shown in the JSON only: give --json too"));
+  }
+  return {};
+}
+
+std::vector<std::string> SamplingFlags::without_effect(const SamplingDefaults& defaults) const {
+  const GenerateOptions options = generate_options();
+  // Any seed: it decides nothing here but would be asked of the system.
+  if (resolve_sampling(defaults, options.sampling, 1).temperature != 0.0) return {};
+  std::vector<std::string> names;
+  if (top_k_) names.emplace_back("--top-k");
+  if (top_p_) names.emplace_back("--top-p");
+  if (min_p_) names.emplace_back("--min-p");
+  if (seed_) names.emplace_back("--seed");
+  return names;
 }
 
 GenerateOptions SamplingFlags::generate_options() const {

@@ -14,6 +14,10 @@ namespace cyb::cli {
 class SamplingFlags {
  public:
   void declare(Options& options);
+  /// Errors: Usage for a stop that is not UTF-8, and for --logprobs without `json`.
+  Result<void> check(bool json) const;
+  /// Given options that change nothing with this model's defaults, for a note.
+  std::vector<std::string> without_effect(const SamplingDefaults& defaults) const;
   GenerateOptions generate_options() const;
   bool has_token_limit() const noexcept { return max_tokens_.has_value(); }
 

@@ -1,4 +1,5 @@
-// Text and ids from arguments, files and pipes; whatever a person gives is checked here.
+// Text and ids from arguments, files and pipes; whatever a person gives is checked here: one
+// source, within the limit on prompts, UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +12,24 @@
 
 namespace cyb::cli {
 
-/// A file's text, or that of standard input for "-". Errors: Io, InvalidInput above the limit on
-/// prompts.
-Result<std::string> read_text(const std::string& path);
+/// What a text is for, and the ways to give it, for messages: "the prompt", "as PROMPT, with
+/// --prompt-file FILE".
+struct TextWanted {
+  std::string_view what, how;
+};
 
-/// The argument, else the file, else (not a terminal) standard input. Errors: InvalidInput when
-/// both or none are given.
+/// A file's or pipe's text, or that of standard input for "-", as it is. `wake_fd`: ends the wait
+/// for more with Cancelled when it becomes readable; -1: none. Errors: Io, Cancelled, Usage above
+/// the limit on prompts.
+Result<std::string> read_text(const std::string& path, int wake_fd = -1);
+
+/// The argument, else the file, else (not a terminal) standard input; UTF-8. Errors: Usage when
+/// both or none are given, as read_text, as api::check_utf8.
 Result<std::string> text_argument(const std::optional<std::string>& argument,
-                                  const std::optional<std::string>& file, std::string_view what);
+                                  const std::optional<std::string>& file, const TextWanted& wanted,
+                                  int wake_fd = -1);
 
-/// "1,2, 3": Errors: InvalidInput naming the item.
+/// "1,2, 3", "[1, 2]", "1 2 3". Errors: InvalidInput naming the item.
 Result<std::vector<std::int32_t>> parse_ids(std::string_view text);
 
 bool stdin_is_terminal() noexcept;

@@ -81,6 +81,24 @@ TEST_F(Api, TokensLogitsAndAnswers) {
                          answer->tokens().end()));
 }
 
+TEST_F(Api, TextThatIsNoneIsRefused) {
+  const auto model = cyb::Model::open(model_folder);
+  ASSERT_TRUE(model) << model.error().text();
+  auto session = cyb::Session::create(*model);
+  ASSERT_TRUE(session);
+  const auto message = [&](const auto& answer) {
+    return answer ? std::string("answered") : std::string(answer.error().text());
+  };
+  EXPECT_EQ(message(session->chat("ab\xFF", {.max_tokens = 1})),
+            "input: a content is not UTF-8: byte 0xFF at offset 2");
+  EXPECT_EQ(message(session->complete("\xC3", {.max_tokens = 1})),
+            "input: text is not UTF-8: byte 0xC3 at offset 0");
+  EXPECT_EQ(message(session->complete("a", {.max_tokens = 1, .stop = {""}})),
+            "input: a stop is the empty text");
+  EXPECT_EQ(message(session->complete("a", {.max_tokens = 1, .stop = {"\x80"}})),
+            "input: a stop is not UTF-8: byte 0x80 at offset 0");
+}
+
 TEST_F(Api, CallbackAndOtherThreadEndAnAnswer) {
   const auto model = cyb::Model::open(model_folder);
   ASSERT_TRUE(model) << model.error().text();

@@ -3,19 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "cli/command.hpp"
+#include "cli/isa_names.hpp"
 #include "cli/json.hpp"
 
 namespace cyb::cli {
 namespace {
 
-/// Instruction sets by the names of CYB_ISA; which of them this machine has is found by asking for
-/// each.
-constexpr std::array kIsas = {"scalar", "sse4", "avx2", "avx3", "avx3_dl", "neon"};
-
-Result<std::shared_ptr<Backend>> create(std::string_view name, const char* isa) {
+Result<std::shared_ptr<Backend>> create(std::string_view name, std::string_view isa) {
   BackendOptions options;
   options.n_threads = 1;
   options.isa = isa;
@@ -59,9 +54,10 @@ class BackendsCommand final : public Command {
   bool wants_json() const noexcept override { return json_; }
 
  private:
+  /// Which of them this machine has is found by asking for each.
   static Json isas_of(std::string_view name) {
     Json isas = Json::array();
-    for (const char* isa : kIsas) {
+    for (const std::string_view isa : kIsaNames) {
       if (name != "reference" && create(name, isa)) isas.push_back(isa);
     }
     return isas;

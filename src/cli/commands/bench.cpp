@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/cpu_count.hpp"
 #include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
+#include "cli/usage.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -30,23 +34,23 @@ class BenchCommand final : public Command {
     options.integer("-r,--repeats", repeats_, {1, 1000}, "N",
                     "Repeats of each measurement (default 5)");
     model_.declare_engine(options);
-    options.flag("--json", json_, "One JSON object: {\"model\", \"backend\", \"rows\": [...]}");
+    options.flag("--json", json_, "One JSON object: {\"model\", \"model_id\", \"rows\": [...]}");
     options.examples(kExamples);
   }
 
   Result<int> run(Context& context) override {
+    CYB_TRY(check_options());
     const std::stop_token stop = context.interrupts.begin();
     CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
-    BenchOptions options;
-    options.engine = model_.engine_options();
-    options.prompts = without_zero(prompts_);
-    options.decodes = without_zero(decodes_);
-    options.batches = batches_;
-    options.threads.assign(threads_.begin(), threads_.end());
-    if (options.threads.empty()) options.threads = {options.engine.n_threads};
-    options.n_repeats = static_cast<std::uint32_t>(repeats_.value_or(5));
+    for (const std::uint32_t n : prompts_) CYB_TRY(check_positions(*model, n, "-p"));
+    for (const std::uint32_t n : decodes_) CYB_TRY(check_positions(*model, n, "-n"));
+    BenchOptions options = bench_options();
     options.stop = stop;
-    if (!json_) options.on_row = [&](const BenchRow& row) { print_row(context.output, row); };
+    if (!json_) {
+      options.on_row = [&](const BenchRow& row) {
+        if (!print_row(context.output, row)) context.interrupts.stop();
+      };
+    }
     CYB_ASSIGN(const std::vector<BenchRow> rows, run_bench(model, options));
     if (json_) {
       CYB_ASSIGN(const Digest id, model->model_id());
@@ -58,16 +62,48 @@ class BenchCommand final : public Command {
   bool wants_json() const noexcept override { return json_; }
 
  private:
-  static std::vector<std::uint32_t> without_zero(std::vector<std::uint32_t> list) {
-    std::erase(list, 0u);
-    return list;
+  Result<void> check_options() const {
+    if (!threads_.empty() && model_.has_threads()) {
+      return fail(usage_error("-t and --threads both say the thread counts: give one of them"));
+    }
+    for (const auto& [name, list] : {std::pair("-p", &prompts_), std::pair("-n", &decodes_)}) {
+      if (list->size() > 1 && std::ranges::find(*list, 0u) != list->end()) {
+        return fail(usage_error(fmt::format("{}: 0 (none) stands alone, not in a list", name)));
+      }
+    }
+    if (is_none(prompts_) && is_none(decodes_)) {
+      return fail(usage_error("-p 0 -n 0 leaves nothing to measure"));
+    }
+    return {};
   }
 
-  static void print_row(Output& output, const BenchRow& row) {
-    output.line(
-        fmt::format("{:<12} {:>2} threads  {:>9.1f} tokens/s  ({:.1f} .. {:.1f}, {} runs)  peak {}",
-                    row.what.name(), row.what.n_threads, row.tps_median, row.tps_min, row.tps_max,
-                    row.seconds.size(), size_text(row.peak_bytes)));
+  BenchOptions bench_options() const {
+    BenchOptions options;
+    options.engine = model_.engine_options();
+    if (!is_none(prompts_)) options.prompts = prompts_;
+    if (!is_none(decodes_)) options.decodes = decodes_;
+    options.batches = batches_;
+    options.threads.assign(threads_.begin(), threads_.end());
+    if (options.threads.empty()) {
+      const unsigned asked = options.engine.n_threads;
+      options.threads = {asked != 0 ? asked : usable_cores()};
+    }
+    options.n_repeats = static_cast<std::uint32_t>(repeats_.value_or(5));
+    return options;
+  }
+
+  static bool is_none(const std::vector<std::uint32_t>& list) {
+    return list == std::vector<std::uint32_t>{0};
+  }
+
+  /// False: stdout takes no more.
+  static bool print_row(Output& output, const BenchRow& row) {
+    const std::string threads =
+        fmt::format("{} thread{}", row.what.n_threads, row.what.n_threads == 1 ? "" : "s");
+    return output.line(fmt::format(
+        "{:<12} {:>10}  {:>9.1f} tokens/s  ({:.1f} .. {:.1f}, {} run{})  peak {}", row.what.name(),
+        threads, row.tps_median, row.tps_min, row.tps_max, row.seconds.size(),
+        row.seconds.size() == 1 ? "" : "s", size_text(row.peak_bytes)));
   }
 
   static Json rows_json(const Model& model, const Digest& id, const std::vector<BenchRow>& rows) {

@@ -6,7 +6,9 @@
 #include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
+#include "cli/output_file.hpp"
 #include "cli/progress.hpp"
+#include "cli/usage.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -22,28 +24,34 @@ class ImportCommand final : public Command {
  public:
   void declare(Options& options) override {
     options.positional("SOURCE", source_,
-                       "A GGUF file (the first of a split one) or a Hugging Face folder", true);
+                       "A GGUF file (the first of a split one) or a Hugging Face folder");
     options.optional_text("-o,--output", output_, "FILE",
                           "Write this file instead of adding to the store");
+    options.flag("--force", force_, "With -o: overwrite FILE where it exists");
     options.text("--name", name_, "NAME", "Name of the model (default: from the source)");
     options.flag("--json", json_, "One JSON object on stdout instead of the report");
     options.examples(kExamples);
   }
 
   Result<int> run(Context& context) override {
-    if (output_ && output_->empty()) return fail(invalid_input("-o needs the name of a file"));
+    if (force_ && !output_) return fail(usage_error("--force has no effect without -o FILE"));
+    if (output_) CYB_TRY(check_output_file(*output_, force_));
     Progress progress(context.output, "importing");
     api::SourceOptions options;
     options.stop = context.interrupts.begin();
     options.progress = [&](const ImportProgress& p) {
       progress.update(p.bytes_done, p.bytes_total, p.what);
     };
+    options.note = [&](const std::string& text) {
+      progress.clear();
+      context.output.note(text);
+    };
     CYB_ASSIGN(const api::ImportedModel imported,
                api::import_to(source_, output_.value_or(""), name_, options));
     progress.clear();
     if (json_) {
       Json json = Json::parse(report_json(imported.report), nullptr, false);
-      json["path"] = imported.path;
+      json["path"] = json_text(imported.path);
       context.output.line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
       return kExitOk;
     }
@@ -58,7 +66,7 @@ class ImportCommand final : public Command {
  private:
   std::string source_, name_;
   std::optional<std::string> output_;
-  bool json_ = false;
+  bool force_ = false, json_ = false;
 };
 
 }  // namespace

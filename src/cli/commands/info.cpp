@@ -5,6 +5,7 @@
 
 #include "base/hash.hpp"
 #include "cli/command.hpp"
+#include "cli/config_json.hpp"
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
 
@@ -15,33 +16,16 @@ struct Encodings {
   std::uint64_t tensors = 0, bytes = 0;
 };
 
-Json to_json(const ConfigValue& value);
-
-/// A table as JSON; tables nest at most as deep as the parser of our own format allows.
-Json to_json(const ConfigTable& table) {
-  Json out = Json::object();
-  for (const auto& [key, value] : table.items()) out[json_text(key)] = to_json(value);
-  return out;
-}
-
-Json to_json(const ConfigValue& value) {
-  if (value.boolean() != nullptr) return *value.boolean();
-  if (value.integer() != nullptr) return *value.integer();
-  if (value.real() != nullptr) return *value.real();
-  if (value.string() != nullptr) return json_text(*value.string());
-  if (value.table() != nullptr) return to_json(*value.table());
-  Json list = Json::array();
-  for (const ConfigValue& item : *value.array()) list.push_back(to_json(item));
-  return list;
-}
-
 class InfoCommand final : public Command {
  public:
   void declare(Options& options) override {
     model_.declare_model(options);
     options.flag("--json", json_, "One JSON object, with the whole configuration");
     options.examples(
-        "A GGUF file or folder is imported into the store first, as by every other command.");
+        "A GGUF file or folder is imported into the store first, as by every other command.\n"
+        "Here, as on an ordinary run, the text parts and the layout of the file are checked, not "
+        "the weights: `cyb-llm verify`\nand `run --verify` read them all and compare their "
+        "hashes.");
   }
 
   Result<int> run(Context& context) override {
@@ -81,15 +65,15 @@ class InfoCommand final : public Command {
                 {"graph", model.has_graph()},
                 {"program_bytes", model.program().size()},
                 {"chat_template", model.chat() != nullptr},
-                {"config", to_json(model.config())},
-                {"frontmatter", to_json(model.frontmatter())}};
+                {"config", config_json(model.config())},
+                {"frontmatter", config_json(model.frontmatter())}};
   }
 
   /// A value by dotted path as text, "-" where absent.
   static std::string value_text(const Model& model, std::string_view path) {
     const ConfigValue* value = model.config().at(path);
     if (value == nullptr) return "-";
-    const Json json = to_json(*value);
+    const Json json = config_json(*value);
     return json.is_string() ? json.get<std::string>() : json.dump();
   }
 
@@ -114,6 +98,7 @@ class InfoCommand final : public Command {
     row("stop ids", config("tokenizer.eos_token_ids"));
     row("chat template", model.chat() != nullptr ? "yes" : "none");
     row("graph part", model.has_graph() ? "yes" : "none");
+    row("checked", "text parts and layout; the weights by `cyb-llm verify` or `run --verify`");
     for (const Json& entry : json["encodings"]) {
       row("weights", fmt::format("{:<6} {:>4} tensors, {}", entry["encoding"].get<std::string>(),
                                  entry["tensors"].get<std::uint64_t>(),

@@ -5,8 +5,10 @@
 #include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
+#include "cli/output_file.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_input.hpp"
+#include "cli/usage.hpp"
 #include "runtime/logits.hpp"
 
 namespace cyb::cli {
@@ -40,6 +42,7 @@ class LogitsCommand final : public Command {
                  "Token ids: 1,2,3 (@FILE: from a file, -: from standard input)");
     options.text("-o,--output", output_, "FILE",
                  "The .npy file to write: f32 [tokens, vocabulary]");
+    options.flag("--force", force_, "Overwrite FILE where it exists");
     model_.declare_context(options);
     model_.declare_engine(options);
     options.flag("--json", json_,
@@ -48,16 +51,19 @@ class LogitsCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    if (tokens_.empty()) return fail(invalid_input("--tokens is missing"));
-    if (output_.empty()) return fail(invalid_input("-o FILE is missing"));
+    if (tokens_.empty()) return fail(usage_error("--tokens is missing: --tokens 1,2,3"));
+    if (output_.empty()) return fail(usage_error("-o is missing: -o logits.npy"));
+    CYB_TRY(check_output_file(output_, force_));
     const std::stop_token stop = context.interrupts.begin();
     if (tokens_ == "-" || tokens_.starts_with('@')) {
-      CYB_ASSIGN(tokens_, read_text(tokens_ == "-" ? tokens_ : tokens_.substr(1)));
+      CYB_ASSIGN(tokens_, read_text(tokens_ == "-" ? tokens_ : tokens_.substr(1),
+                                    context.interrupts.wake_fd()));
     }
     CYB_ASSIGN(const std::vector<std::int32_t> ids, parse_ids(tokens_));
     EngineOptions options = model_.engine_options();
     options.max_outputs = 32;
     CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop, options));
+    CYB_TRY(check_context(*engine, ids.size(), "--tokens"));
     CYB_ASSIGN(AtomicFile file, AtomicFile::create(output_));
     CYB_TRY(file.write(npy_header(ids.size(), engine->vocab_size())));
     Progress progress(context.output, "logits");
@@ -69,7 +75,7 @@ class LogitsCommand final : public Command {
     CYB_TRY(file.commit());
     progress.clear();
     if (json_) {
-      context.output.line(Json{{"path", output_},
+      context.output.line(Json{{"path", json_text(output_)},
                                {"shape", {ids.size(), engine->vocab_size()}},
                                {"backend", std::string(engine->backend().name())},
                                {"run_path", std::string(path_name(engine->path()))},
@@ -87,7 +93,7 @@ class LogitsCommand final : public Command {
  private:
   ModelFlags model_;
   std::string tokens_, output_;
-  bool json_ = false;
+  bool force_ = false, json_ = false;
 };
 
 }  // namespace

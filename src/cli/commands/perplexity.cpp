@@ -6,6 +6,7 @@
 #include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_input.hpp"
+#include "cli/usage.hpp"
 #include "runtime/logits.hpp"
 #include "text/tokenizer.hpp"
 
@@ -29,8 +30,13 @@ class PerplexityCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    CYB_ASSIGN(const std::string text, text_argument(std::nullopt, file_, "the text (--file)"));
     const std::stop_token stop = context.interrupts.begin();
+    CYB_ASSIGN(const std::string text,
+               text_argument(std::nullopt, file_, {"the text", "with --file FILE"},
+                             context.interrupts.wake_fd()));
+    if (text.empty()) {
+      return fail(usage_error("the text is empty: give it with --file FILE or through a pipe"));
+    }
     EngineOptions engine_options = model_.engine_options();
     engine_options.max_outputs = 32;
     CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop, engine_options));

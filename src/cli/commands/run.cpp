@@ -10,6 +10,7 @@
 #include "cli/progress.hpp"
 #include "cli/sampling_flags.hpp"
 #include "cli/text_input.hpp"
+#include "cli/usage.hpp"
 #include "runtime/chat.hpp"
 #include "runtime/generation.hpp"
 #include "runtime/session.hpp"
@@ -18,13 +19,15 @@ namespace cyb::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  cyb-llm run smollm2.gguf "Name three rivers."
+  cyb-llm run smollm2.gguf "What is gravity?"
   cyb-llm run smollm2 --temperature 0.8 --seed 7 "Tell me a story." > story.txt
   git diff | cyb-llm run coder --system "You review code." --max-tokens 300
   cyb-llm run base-model --raw "Once upon a time"
 Without PROMPT: standard input where it is a pipe or file, a chat where it is a terminal (/help there).
 Sampling that you do not set comes from the model; --temperature, --top-k, --top-p or --min-p turn a greedy default into
 sampling, --temperature 0 turns it off. Without --max-tokens an answer ends at a stop or when the context is full.
+A text that begins with - goes after --: cyb-llm run MODEL -- "-5 degrees"
+The weights are used as they are; --verify checks their hashes first (as `cyb-llm verify` does).
 Ctrl-C ends the answer (exit code 5).)";
 
 class RunCommand final : public Command {
@@ -35,27 +38,27 @@ class RunCommand final : public Command {
 
  private:
   bool is_chat(const Context& context) const;
+  Result<std::string> read_prompt(const Context& context) const;
   Result<std::vector<std::int32_t>> prompt_ids(const Engine& engine, const std::string& text) const;
   Result<int> answer(Context& context, Engine& engine, const std::string& text);
 
   ModelFlags model_;
   SamplingFlags sampling_;
   ChatFlags chat_;
-  std::string prompt_;
-  std::optional<std::string> prompt_file_;
-  bool raw_ = false, json_ = false;
+  std::optional<std::string> prompt_, prompt_file_;
+  bool json_ = false;
 };
 
 void RunCommand::declare(Options& options) {
   model_.declare_model(options);
-  options.positional("PROMPT", prompt_, "The message to answer", false);
+  options.optional_positional("PROMPT", prompt_, "The message to answer");
   options.optional_text("--prompt-file", prompt_file_, "FILE",
                         "Read the prompt from a file (-: standard input)");
-  options.optional_text("--system", chat_.system, "TEXT", "System message");
+  options.optional_text("--system", chat_.system, "TEXT", "System message", true);
   options.optional_text("--chat", chat_.preset, "PRESET",
                         "Chat template instead of the model's own: chatml, llama3, gemma or plain");
   options.flag(
-      "--raw", raw_,
+      "--raw", chat_.raw,
       "Plain completion without a chat template; control tokens in the prompt are read as such");
   sampling_.declare(options);
   model_.declare_context(options);
@@ -66,32 +69,52 @@ void RunCommand::declare(Options& options) {
 }
 
 bool RunCommand::is_chat(const Context& context) const {
-  return prompt_.empty() && !prompt_file_ && !json_ && stdin_is_terminal() &&
+  return !prompt_ && !prompt_file_ && !json_ && stdin_is_terminal() &&
          context.output.out_is_terminal();
 }
 
-Result<int> RunCommand::run(Context& context) {
-  if (raw_ && (chat_.system || chat_.preset)) {
+/// Of white space alone there is nothing to answer; a completion may begin with it, or with nothing
+/// where the model has a token to begin with (encode_raw).
+Result<std::string> RunCommand::read_prompt(const Context& context) const {
+  const TextWanted wanted{"the prompt", "as PROMPT, with --prompt-file FILE"};
+  CYB_ASSIGN(std::string text,
+             text_argument(prompt_, prompt_file_, wanted, context.interrupts.wake_fd()));
+  if (!chat_.raw && text.find_first_not_of(" \t\r\n") == std::string::npos) {
     return fail(
-        invalid_input("--raw is plain completion: it goes with neither --system nor --chat"));
+        usage_error("the prompt is empty: give it as PROMPT, with --prompt-file FILE or "
+                    "through a pipe"));
   }
+  return text;
+}
+
+Result<int> RunCommand::run(Context& context) {
+  CYB_TRY(check_chat_flags(chat_));
+  CYB_TRY(sampling_.check(json_));
   const std::stop_token stop = context.interrupts.begin();
   std::string text;
   if (!is_chat(context)) {
-    const std::optional<std::string> argument =
-        prompt_.empty() ? std::nullopt : std::optional(prompt_);
-    CYB_ASSIGN(text, text_argument(argument, prompt_file_, "the prompt"));
+    CYB_ASSIGN(text, read_prompt(context));
   }
   CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop));
+  for (const std::string& name : sampling_.without_effect(engine->sampling_defaults())) {
+    context.output.note(fmt::format("{} has no effect: the answer is greedy", name));
+  }
   if (!is_chat(context)) return answer(context, *engine, text);
-  chat_.raw = raw_;
   return run_chat(context, engine, chat_, sampling_.generate_options());
 }
 
 Result<std::vector<std::int32_t>> RunCommand::prompt_ids(const Engine& engine,
                                                          const std::string& text) const {
   CYB_ASSIGN(const Tokenizer* tokenizer, engine.need_tokenizer());
-  if (raw_) return encode_raw(*tokenizer, text);
+  if (chat_.raw) {
+    const TokenizerConfig& config = tokenizer->config();
+    if (text.empty() && !(config.add_bos_token && config.bos_token_id)) {
+      return fail(
+          usage_error("the prompt is empty, and this model has no begin-of-text token to "
+                      "complete"));
+    }
+    return encode_raw(*tokenizer, text);
+  }
   std::vector<ChatMessage> messages;
   if (chat_.system) messages.push_back({"system", *chat_.system});
   messages.push_back({"user", text});
@@ -100,6 +123,7 @@ Result<std::vector<std::int32_t>> RunCommand::prompt_ids(const Engine& engine,
 
 Result<int> RunCommand::answer(Context& context, Engine& engine, const std::string& text) {
   CYB_ASSIGN(const std::vector<std::int32_t> ids, prompt_ids(engine, text));
+  CYB_TRY(check_context(engine, ids.size(), "the prompt"));
   Session session(engine.shared_from_this());
   GenerateOptions options = sampling_.generate_options();
   CYB_TRY(add_preset_stops(engine, chat_, options.stop));
@@ -121,6 +145,8 @@ Result<int> RunCommand::answer(Context& context, Engine& engine, const std::stri
   } else if (!result.text.ends_with('\n')) {
     context.output.print("\n");
   }
+  CYB_TRY(context.output.result());  // what could not be written was not cancelled by anyone
+  if (context.output.closed()) return kExitOk;
   if (result.finish_reason == FinishReason::kCancelled) {
     context.output.note(fmt::format("cancelled after {} tokens", result.tokens.size()));
     return kExitCancelled;

@@ -5,6 +5,7 @@
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/text_input.hpp"
+#include "cli/usage.hpp"
 #include "runtime/model_text.hpp"
 #include "text/tokenizer.hpp"
 
@@ -23,7 +24,7 @@ class TokenizeCommand final : public Command {
   void declare(Options& options) override {
     model_.declare_model(options);
     options.optional_text("--file", file_, "FILE", "Read the text from a file (-: standard input)");
-    options.positional("TEXT", text_, "The text", false);
+    options.optional_positional("TEXT", text_, "The text");
     options.flag("--parse-special", parse_special_,
                  "Match control tokens that are written in the text");
     options.flag("--no-bos", no_bos_, "Add no begin-of-text token where the model would");
@@ -33,21 +34,32 @@ class TokenizeCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
-    if (decode_ && (!text_.empty() || file_)) return fail(invalid_input("--decode takes no text"));
-    CYB_ASSIGN(const std::shared_ptr<const Model> model,
-               model_.open(context, context.interrupts.begin()));
+    CYB_TRY(check_options());
+    const std::stop_token stop = context.interrupts.begin();
+    std::string text;
+    if (!decode_) {
+      const TextWanted wanted{"the text", "as TEXT, with --file FILE"};
+      CYB_ASSIGN(text, text_argument(text_, file_, wanted, context.interrupts.wake_fd()));
+    }
+    CYB_ASSIGN(const std::shared_ptr<const Model> model, model_.open(context, stop));
     CYB_ASSIGN(TokenizerParts parts, tokenizer_parts(*model));
     CYB_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::create(std::move(parts)));
-    CYB_TRY(decode_ ? decode(context, *tokenizer) : encode(context, *tokenizer));
+    CYB_TRY(decode_ ? decode(context, *tokenizer) : encode(context, *tokenizer, text));
     return kExitOk;
   }
 
   bool wants_json() const noexcept override { return json_; }
 
  private:
-  Result<void> encode(Context& context, const Tokenizer& tokenizer) {
-    const std::optional<std::string> argument = text_.empty() ? std::nullopt : std::optional(text_);
-    CYB_ASSIGN(const std::string text, text_argument(argument, file_, "the text"));
+  Result<void> check_options() const {
+    if (!decode_) return {};
+    if (text_ || file_) return fail(usage_error("--decode takes ids, no text"));
+    if (parse_special_) return fail(usage_error("--parse-special has no effect with --decode"));
+    if (no_bos_) return fail(usage_error("--no-bos has no effect with --decode"));
+    return {};
+  }
+
+  Result<void> encode(Context& context, const Tokenizer& tokenizer, const std::string& text) {
     const EncodeOptions how{.parse_special = parse_special_, .add_special = !no_bos_};
     CYB_ASSIGN(const std::vector<std::int32_t> ids, tokenizer.encode(text, how));
     Json pieces = Json::array();
@@ -65,13 +77,12 @@ class TokenizeCommand final : public Command {
   Result<void> decode(Context& context, const Tokenizer& tokenizer) {
     CYB_ASSIGN(const std::vector<std::int32_t> ids, parse_ids(*decode_));
     CYB_ASSIGN(const std::string text, tokenizer.decode(ids));
-    context.output.line(json_ ? Json{{"text", text}}.dump() : text);
+    context.output.line(json_ ? Json{{"text", json_text(text)}}.dump() : text);
     return {};
   }
 
   ModelFlags model_;
-  std::string text_;
-  std::optional<std::string> file_, decode_;
+  std::optional<std::string> text_, file_, decode_;
   bool parse_special_ = false, no_bos_ = false, json_ = false;
 };
 
