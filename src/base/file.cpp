@@ -69,14 +69,47 @@ std::string user_folder(const char* own, const char* xdg, const char* fallback) 
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   const Descriptor fd(open_retrying(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  CYB_ASSIGN(const struct stat info, open_regular(path, fd.get()));
+  return map(path, fd.get());
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::open_beneath(const std::string& folder,
+                                                                   const std::string& relative) {
+  const std::string path = folder + "/" + relative;
+  int parent = open_retrying(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+  std::size_t begin = 0;
+  while (true) {
+    const Descriptor here(parent);
+    if (parent < 0) return fail(io_errno(path, "open", errno));
+    const std::size_t slash = relative.find('/', begin);
+    const std::string name = relative.substr(begin, slash - begin);
+    if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string::npos)
+      return fail(io_error(path, "open", "the name leaves its folder"));
+    const bool last = slash == std::string::npos;
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (last ? O_NONBLOCK : O_DIRECTORY);
+    parent = ::openat(here.get(), name.c_str(), flags);
+    if (!last) {
+      begin = slash + 1;
+      continue;
+    }
+    const Descriptor fd(parent);
+    if (parent < 0 && errno == ELOOP)
+      return fail(io_error(path, "open", "a symbolic link is not followed"));
+    CYB_ASSIGN(const struct stat info, open_regular(path, fd.get()));
+    if (info.st_nlink != 1)
+      return fail(io_error(path, "open", "it is a hard link: the file has other names"));
+    return map(path, fd.get());
+  }
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::map(const std::string& path, int fd) {
+  CYB_ASSIGN(const struct stat info, open_regular(path, fd));
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
   file->size_ = static_cast<std::size_t>(info.st_size);
   file->mtime_ns_ =
       std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + std::int64_t{info.st_mtim.tv_nsec};
   if (file->size_ == 0) return file;
-  void* address = ::mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  void* address = ::mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (address == MAP_FAILED) {
     file->size_ = 0;
     return fail(io_errno(path, "map", errno));

@@ -19,6 +19,10 @@ class MappedFile {
  public:
   /// Errors: Io with the path and the reason.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  /// `relative`: names joined by '/', none of them empty, "." or "..". No link on the way is
+  /// followed, and the file has one name only (a hard link could be any file of the system).
+  static Result<std::shared_ptr<const MappedFile>> open_beneath(const std::string& folder,
+                                                                const std::string& relative);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -34,17 +38,24 @@ class MappedFile {
 
  private:
   MappedFile() = default;
+  static Result<std::shared_ptr<const MappedFile>> map(const std::string& path, int fd);
+
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::string path_;
   std::int64_t mtime_ns_ = 0;
 };
 
+/// What AtomicFile does with a symbolic link under its path: write what it names (a person's own
+/// output), or put the file in the link's place (our own folders, where nobody should lead us
+/// away).
+enum class AtLink : std::uint8_t { kFollow, kReplace };
+
 /// Writes to a temporary file beside `path`; nothing appears under `path` until commit(). Destroyed
 /// without commit: the temporary file is removed.
 class AtomicFile {
  public:
-  static Result<AtomicFile> create(const std::string& path);
+  static Result<AtomicFile> create(const std::string& path, AtLink at_link = AtLink::kFollow);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();
