@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <mutex>
@@ -18,6 +19,9 @@
 namespace cyb::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kTogether{200};
 constexpr int kExitWithoutWork = 5;  // cancelled, as a command that was asked would say
 
 }  // namespace
@@ -26,6 +30,7 @@ struct Interrupts::Impl {
   std::mutex mutex;
   std::stop_source source;  // of the work at hand
   bool asked = false;       // it was asked to stop
+  Clock::time_point asked_at{};
   std::function<void()> cleanup;
   std::atomic<bool> terminating{false}, finished{false};
   std::array<int, 2> wake{-1, -1};
@@ -35,12 +40,14 @@ struct Interrupts::Impl {
   void on_signal(int signal) {
     if (signal != SIGINT) terminating.store(true);
     const std::lock_guard lock(mutex);
+    if (asked && Clock::now() - asked_at < kTogether) return;
     if (asked || !source.stop_possible()) {
       remove_temporary_files();
       if (cleanup) cleanup();
       ::_exit(asked ? 128 + signal : kExitWithoutWork);
     }
     asked = true;
+    asked_at = Clock::now();
     source.request_stop();
     const char byte = 1;
     // A full pipe already wakes whoever waits.

@@ -1,6 +1,8 @@
 // Ctrl-C and termination as stop requests. A thread of its own waits for the signals, so no code
 // runs in a handler: the first one asks the work at hand to stop, a second one while it has not
 // stopped (or one while there is no work that could) removes temporary files and ends the program.
+// Signals that come together are one: a program that watches others sends them to each process and
+// once more to the group.
 #pragma once
 
 #include <functional>

@@ -67,6 +67,9 @@ std::string hint_for(const Error& error, const std::string& command) {
   if (error.code() == "no_chat_template" || error.message().starts_with("no_chat_template")) {
     return "Use --raw for plain completion, or --chat PRESET to choose a template.";
   }
+  if (error.message().starts_with("input: no model \"")) {
+    return "`cyb-llm list` shows the models in the store.";
+  }
   if (error.code() == "D3") return "Import the model again to store its graph.";
   if (error.code() == kUsageCode) {
     return fmt::format("See: cyb-llm {}{}--help", command, command.empty() ? "" : " ");

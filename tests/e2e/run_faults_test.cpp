@@ -75,6 +75,23 @@ TEST_F(Talker, MoreContextThanTheModelHasIsAUsageError) {
   EXPECT_NE(bench.err.find("-p 4096 is more than the 128 positions"), std::string::npos);
 }
 
+TEST_F(Talker, WindowsOfPerplexityNeedTwoTokens) {
+  ProcessOptions text;
+  text.input = "the cat sat on the mat";
+  const ProcessResult one = run({"perplexity", "--ctx", "1"}, text);
+  EXPECT_EQ(one.exit_code, 1);
+  EXPECT_NE(one.err.find("--ctx 1: a window needs 2 tokens or more"), std::string::npos) << one.err;
+  EXPECT_EQ(run({"perplexity", "--ctx", "2"}, text).exit_code, 0);
+}
+
+TEST_F(Talker, CancelledWorkSaysSoOnce) {
+  // The signal comes to the process and to its group, as from a shell that ends a job.
+  const ProcessResult bench =
+      shell("exec timeout -s INT 0.4 \"$0\" bench \"$1\" -r 1000 -p 64 -n 64 --json");
+  EXPECT_EQ(bench.err, "error: bench was cancelled\n");
+  EXPECT_EQ(Program::json(bench)["error"]["code"], "Cancelled") << bench.out;
+}
+
 TEST_F(Talker, PromptsThatAreEmptyOrNoText) {
   ProcessOptions bad;
   bad.input = "ab\xFF";

@@ -79,6 +79,7 @@ TEST(Usage, MissingModels) {
   EXPECT_EQ(name.exit_code, 1);
   EXPECT_EQ(Program::json(name)["error"]["code"], "InvalidInput");
   EXPECT_NE(name.err.find("no model \"nobody\""), std::string::npos);
+  EXPECT_NE(name.err.find("`cyb-llm list` shows"), std::string::npos) << name.err;
 }
 
 TEST(Usage, LimitsAndBackends) {

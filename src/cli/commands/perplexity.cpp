@@ -41,6 +41,11 @@ class PerplexityCommand final : public Command {
     engine_options.max_outputs = 32;
     CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop, engine_options));
     CYB_ASSIGN(const Tokenizer* tokenizer, engine->need_tokenizer());
+    const std::uint32_t least = tokenizer->config().add_bos_token ? 3 : 2;
+    if (engine->ctx_tokens() < least) {
+      return fail(usage_error(
+          fmt::format("--ctx {}: a window needs {} tokens or more", engine->ctx_tokens(), least)));
+    }
     CYB_ASSIGN(const std::vector<std::int32_t> ids, tokenizer->encode(text));
     Progress progress(context.output, "perplexity");
     PerplexityOptions options;
