@@ -74,19 +74,21 @@ Result<void> write_all(int fd, const std::string& path, std::span<const std::byt
 
 }  // namespace
 
-Result<AtomicFile> AtomicFile::create(const std::string& path) {
+Result<AtomicFile> AtomicFile::create(const std::string& path, AtLink at_link) {
   const SplitPath parts = split(path);
   if (parts.name.empty()) return fail(io_error(path, "create", "the name is empty"));
   struct stat info{};
   const bool exists = ::lstat(path.c_str(), &info) == 0;
-  if (exists && S_ISLNK(info.st_mode)) {  // what the link names is written, the link stays
+  const bool is_link = exists && S_ISLNK(info.st_mode);
+  if (is_link && at_link == AtLink::kFollow) {  // what the link names is written, the link stays
     std::array<char, PATH_MAX> target{};
     if (::realpath(path.c_str(), target.data()) == nullptr)
       return fail(io_errno(path, "create", errno));
     return create(std::string(target.data()));
   }
   if (exists && S_ISDIR(info.st_mode)) return fail(io_errno(path, "create", EISDIR));
-  if (exists && !S_ISREG(info.st_mode)) {  // a rename would replace the device or pipe itself
+  if (exists && !is_link &&
+      !S_ISREG(info.st_mode)) {  // a rename would replace the device or pipe itself
     return fail(io_error(path, "create", "it exists and is not a regular file"));
   }
   AtomicFile file;

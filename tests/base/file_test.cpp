@@ -211,6 +211,21 @@ TEST(AtomicFileTarget, ASymbolicLinkStaysAndItsTargetIsWritten) {
   EXPECT_EQ(*read_text_file(folder.file("real"), 100), "new");
 }
 
+TEST(AtomicFileTarget, ALinkCanBeReplacedInstead) {
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(::symlink(folder.file("real").c_str(), folder.file("link").c_str()), 0);
+  {
+    std::ofstream(folder.file("real")) << "old";
+  }
+  auto file = AtomicFile::create(folder.file("link"), AtLink::kReplace);
+  ASSERT_TRUE(file) << file.error().text();
+  ASSERT_TRUE(file->write("new"));
+  ASSERT_TRUE(file->commit());
+  EXPECT_FALSE(std::filesystem::is_symlink(folder.file("link")));
+  EXPECT_EQ(*read_text_file(folder.file("link"), 100), "new");
+  EXPECT_EQ(*read_text_file(folder.file("real"), 100), "old");
+}
+
 TEST(AtomicFileTarget, APipeIsRefusedAndStays) {
   const test::TemporaryFolder folder;
   ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
