@@ -80,8 +80,8 @@ CYB_API const char* cyb_model_backend(const cyb_model* model);
 CYB_API uint32_t cyb_model_vocab_size(const cyb_model* model);
 CYB_API uint32_t cyb_model_ctx_tokens(const cyb_model* model);
 
-/* Imports `source` to `out_path` (NULL: into the store; `name` NULL: the source's own).
- * `report_json` may be NULL. */
+/* Imports `source` to `out_path` (NULL: into the store), replacing a file that is there; `name`
+ * NULL: the source's own. `report_json` may be NULL. */
 CYB_API cyb_error* cyb_import(const char* source, const char* out_path, const char* name,
                               cyb_progress_fn progress, void* user, char** report_json);
 

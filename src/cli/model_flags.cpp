@@ -86,18 +86,16 @@ Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context, std::stop_tok
     progress.update(p.bytes_done, p.bytes_total, p.what);
   };
   auto loaded = Engine::load(std::move(model), options);
-  if (!loaded) {
-    Error error = std::move(loaded).error();
-    // The option has no name of its own on the command line: say where it came from.
-    if (error.kind() == ErrorKind::kBackendInit && !options.isa.empty()) {
-      return fail(std::move(error).in("CYB_ISA"));
-    }
-    return fail(std::move(error));
-  }
+  if (!loaded) return fail(with_origin(std::move(loaded).error(), options));
   const std::shared_ptr<Engine> engine = *std::move(loaded);
   progress.clear();
   for (const std::string& note : engine->report().notes) context.output.warning(note);
   return engine;
+}
+
+Error with_origin(Error error, const EngineOptions& options) {
+  const bool isa = error.kind() == ErrorKind::kBackendInit && !options.isa.empty();
+  return isa ? std::move(error).in("CYB_ISA") : std::move(error);
 }
 
 Result<void> check_positions(const Model& model, std::uint64_t n_tokens, std::string_view option) {

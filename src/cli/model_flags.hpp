@@ -52,6 +52,10 @@ class ModelFlags {
   bool exact_ = false, no_fallback_ = false, verify_ = false;
 };
 
+/// What a load says, with the name of the variable that chose the instruction set where that is
+/// what cannot start: no option names it.
+Error with_origin(Error error, const EngineOptions& options);
+
 /// Errors: Usage naming `option` where the model has fewer than `n_tokens` positions.
 Result<void> check_positions(const Model& model, std::uint64_t n_tokens, std::string_view option);
 

@@ -43,6 +43,7 @@ of these names). `cyb-llm COMMAND --help` explains a command.)";
 
 std::vector<Entry> declare_commands(CLI::App& app, Globals& globals) {
   app.name("cyb-llm");
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
   app.footer(kFooter);
   app.require_subcommand(1);
   app.fallthrough();
@@ -51,7 +52,7 @@ std::vector<Entry> declare_commands(CLI::App& app, Globals& globals) {
   app.add_flag("-v,--verbose", globals.verbose, "Log what happens inside to stderr");
   std::vector<Entry> entries;
   const auto add = [&](const char* name, const char* help, std::unique_ptr<Command> command) {
-    CLI::App* sub = app.add_subcommand(name, help);
+    CLI::App* sub = app.add_subcommand(name, help)->group("Commands");
     Options options(*sub);
     command->declare(options);
     entries.push_back({sub, std::move(command)});

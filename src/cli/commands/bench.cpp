@@ -51,7 +51,9 @@ class BenchCommand final : public Command {
         if (!print_row(context.output, row)) context.interrupts.stop();
       };
     }
-    CYB_ASSIGN(const std::vector<BenchRow> rows, run_bench(model, options));
+    const auto measured = run_bench(model, options);
+    if (!measured) return fail(with_origin(measured.error(), options.engine));
+    const std::vector<BenchRow>& rows = *measured;
     if (json_) {
       CYB_ASSIGN(const Digest id, model->model_id());
       context.output.line(rows_json(*model, id, rows).dump());

@@ -39,9 +39,9 @@ class LogitsCommand final : public Command {
   void declare(Options& options) override {
     model_.declare_model(options);
     options.text("--tokens", tokens_, "IDS",
-                 "Token ids: 1,2,3 (@FILE: from a file, -: from standard input)");
+                 "Token ids, required: 1,2,3 (@FILE: from a file, -: from standard input)");
     options.text("-o,--output", output_, "FILE",
-                 "The .npy file to write: f32 [tokens, vocabulary]");
+                 "The .npy file to write, required: f32 [tokens, vocabulary]");
     options.flag("--force", force_, "Overwrite FILE where it exists");
     model_.declare_context(options);
     model_.declare_engine(options);

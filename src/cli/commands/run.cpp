@@ -26,7 +26,7 @@ constexpr const char* kExamples = R"(Examples:
 Without PROMPT: standard input where it is a pipe or file, a chat where it is a terminal (/help there).
 Sampling that you do not set comes from the model; --temperature, --top-k, --top-p or --min-p turn a greedy default into
 sampling, --temperature 0 turns it off. Without --max-tokens an answer ends at a stop or when the context is full.
-A text that begins with - goes after --: cyb-llm run MODEL -- "-5 degrees"
+A text that begins with - goes after --: cyb-llm run MODEL -- "-v means what?"
 The weights are used as they are; --verify checks their hashes first (as `cyb-llm verify` does).
 Ctrl-C ends the answer (exit code 5).)";
 
