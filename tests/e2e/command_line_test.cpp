@@ -141,6 +141,7 @@ TEST(CommandLine, OptionsThatGoNotTogetherAreRefused) {
       {{"perplexity", "m"}, "the text is empty: give it with --file FILE or through a pipe"},
       {{"import", "m", "--force"}, "--force has no effect without -o FILE"},
       {{"import", "m", "--name", ""}, "--name: the empty text is no value"},
+      {{"import", "m", "--name", "a b"}, "--name: \"a b\" is not 1 to 128 of A-Z a-z 0-9 . _ -"},
       {{"bench", "m", "-p", "0", "-n", "0"}, "-p 0 -n 0 leaves nothing to measure"},
       {{"bench", "m", "-p", "0,8"}, "-p: 0 (none) stands alone"},
       {{"bench", "m", "-t", "1", "--threads", "2"}, "-t and --threads both say"},
