@@ -84,11 +84,17 @@ class Model {
   Result<Digest> computed_model_id() const;
   /// BLAKE3 of the whole file.
   Result<Digest> file_id() const;
+  /// Names of what model_id does not cover, in file order: "frontmatter", "card", "eval", "pad" and
+  /// parts that this program does not know. A change there makes no other model; it is seen only
+  /// where it breaks the format, or by file_id.
+  std::vector<std::string> outside_model_id() const;
   /// Reads the weights once: stated hashes and ids (F40, F41), finite values (F42), ternary codes
   /// (F30). Cancellable; `progress` gets the weight bytes done.
   Result<void> verify_weights(std::stop_token stop = {},
                               const std::function<void(std::uint64_t)>& progress = {}) const;
-  /// Everything that can be checked: verify_weights, vocab with merges, eval, graph validity.
+  /// Everything that the format lets one check: verify_weights, vocab with merges, eval, pad, the
+  /// stated alignment, graph validity, and for a file in a store its file_id, which covers every
+  /// byte.
   Result<void> verify(std::stop_token stop = {}) const;
 
  private:

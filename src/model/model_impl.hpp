@@ -50,6 +50,7 @@ struct Model::Impl {
   /// Checks the text parts against [cyb.id] where it also states the weights' hash (F40).
   Result<void> check_stated_ids() const;
   Result<Digest> hash_weights(std::stop_token stop) const;
+  Result<void> verify_graph(const Graph& decoded) const;
   Result<void> verify_weights(std::stop_token stop, const ByteProgress& progress) const;
 };
 

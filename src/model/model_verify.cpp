@@ -6,6 +6,7 @@
 #include "model/format_error.hpp"
 #include "model/model.hpp"
 #include "model/model_impl.hpp"
+#include "model/store_rebuild.hpp"
 #include "model/vocab_text.hpp"
 
 #include <fmt/format.h>
@@ -65,6 +66,32 @@ class WeightsPass {
   Blake3 hasher_;
   std::uint64_t at_ = 0;
 };
+
+/// Spaces and one LF.
+Result<void> check_pad(std::string_view pad) {
+  if (pad.empty()) return {};
+  const std::size_t at = pad.find_first_not_of(' ');
+  if (at + 1 == pad.size() && pad[at] == '\n') return {};
+  return fail(format_error("F05", fmt::format("pad: byte {} is neither a space nor the final line "
+                                              "feed",
+                                              std::min(at, pad.size()))));
+}
+
+/// What [[files]] says of the weights' alignment is true.
+Result<void> check_alignment(const SplitFile& file) {
+  for (const ConfigValue& entry : *file.frontmatter.find("files")->array()) {
+    const ConfigValue* align = entry.table()->find("align");
+    if (align == nullptr) continue;
+    const std::int64_t* stated = align->integer();
+    const bool right = stated != nullptr && *stated > 0 &&
+                       file.weights_offset % static_cast<std::uint64_t>(*stated) == 0;
+    if (right) continue;
+    return fail(format_error(
+        "F31", fmt::format("frontmatter: files: align: out of range: the weights start at byte {}",
+                           file.weights_offset)));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -130,26 +157,48 @@ Result<void> Model::verify_weights(std::stop_token stop,
   return result;
 }
 
+std::vector<std::string> Model::outside_model_id() const {
+  std::vector<std::string> out{"frontmatter"};
+  for (const FilePart& part : impl_->split.parts) {
+    const bool inside =
+        part.name == "weights" || std::ranges::count(kIdentityParts, part.name) != 0;
+    if (!inside) out.push_back(part.name);
+  }
+  return out;
+}
+
+Result<void> Model::Impl::verify_graph(const Graph& decoded) const {
+  const WeightLookup weights = [this](std::string_view wanted) -> std::optional<TensorSpec> {
+    const TensorEntry* t = find(wanted);
+    return t == nullptr ? std::nullopt : std::optional(TensorSpec::of(t->dtype, t->shape));
+  };
+  CYB_TRY(validate_graph(decoded, weights));
+  return {};
+}
+
 Result<void> Model::verify(std::stop_token stop) const {
   CYB_ASSIGN(const VocabData* words, vocab());
   const auto check_text_parts = [&]() -> Result<void> {
     CYB_TRY(check_merges(*words));
     CYB_TRY(parse_toml(eval(), "eval"));
-    return {};
+    CYB_TRY(check_pad(impl_->split.body("pad")));
+    return check_alignment(impl_->split);
   };
   if (auto checked = check_text_parts(); !checked)
     return impl_->failure(std::move(checked).error());
   if (has_graph()) {
     CYB_ASSIGN(const Graph decoded, graph());
-    const WeightLookup weights = [this](std::string_view wanted) -> std::optional<TensorSpec> {
-      const TensorEntry* t = impl_->find(wanted);
-      return t == nullptr ? std::nullopt : std::optional(TensorSpec::of(t->dtype, t->shape));
-    };
-    if (auto valid = validate_graph(decoded, weights); !valid) {
+    if (auto valid = impl_->verify_graph(decoded); !valid)
       return impl_->failure(std::move(valid).error());
-    }
   }
-  return verify_weights(std::move(stop));
+  CYB_TRY(verify_weights(stop));
+  const std::optional<Digest> place = file_id_of_path(path());
+  if (!place) return {};
+  CYB_ASSIGN(const Digest computed, hash_bytes(impl_->bytes, std::move(stop)));
+  if (*place == computed) return {};
+  return impl_->failure(format_error(
+      "F40", fmt::format("file id mismatch: its place in the store says {}, computed {}",
+                         digest_text(*place), digest_text(computed))));
 }
 
 }  // namespace cyb

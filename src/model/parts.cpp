@@ -39,11 +39,15 @@ Error frontmatter_error(std::string_view key, std::string_view what) {
   return format_error("F31", fmt::format("frontmatter: {}: {}", key, what));
 }
 
-/// Offset of the next line at or after `from` (the start of a line) that starts with "~~~".
+/// Offset of the next line at or after `from` (the start of a line) that starts with "~~~". Looks
+/// for the tilde: a vocabulary has hundreds of thousands of lines, but few of those.
 std::size_t find_mark(std::string_view text, std::size_t from) noexcept {
-  if (text.substr(from).starts_with(kMark)) return from;
-  const std::size_t at = text.find("\n~~~", from);
-  return at == std::string_view::npos ? at : at + 1;
+  for (std::size_t at = text.find(kMark[0], from); at != std::string_view::npos;
+       at = text.find(kMark[0], at + 1)) {
+    const bool line_start = at == from || text[at - 1] == '\n';
+    if (line_start && text.substr(at).starts_with(kMark)) return at;
+  }
+  return std::string_view::npos;
 }
 
 Result<std::string_view> frontmatter_text(std::string_view text) {

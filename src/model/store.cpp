@@ -14,9 +14,10 @@
 #include <tuple>
 
 #include "base/file.hpp"
-#include "model/model.hpp"
+#include "base/log.hpp"
 #include "model/store_index.hpp"
 #include "model/store_lock.hpp"
+#include "model/store_rebuild.hpp"
 
 namespace cyb {
 namespace {
@@ -25,19 +26,13 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMinPrefix = 6;
 
-std::string model_path(const std::string& root, const Digest& file_id) {
-  const std::string digits = hex(file_id);
-  return fmt::format("{}/{}/{}.model", store_models_folder(root), digits.substr(0, 2),
-                     digits.substr(2));
-}
-
 bool is_file(const std::string& path) noexcept {
   std::error_code code;
   return fs::is_regular_file(path, code);
 }
 
 StoredModel stored(const std::string& root, const StoreIndex::ModelRow& row, std::string name) {
-  return {std::move(name), row.file_id, row.model_id, model_path(root, row.file_id),
+  return {std::move(name), row.file_id, row.model_id, store_model_path(root, row.file_id),
           row.file_bytes};
 }
 
@@ -50,47 +45,39 @@ std::string name_of(const StoreIndex& index, const Digest& file_id) {
 std::optional<StoredModel> present(const std::string& root, const StoreIndex& index,
                                    const Digest& file_id, const std::string* name = nullptr) {
   const StoreIndex::ModelRow* row = index.find_model(file_id);
-  if (row == nullptr || !is_file(model_path(root, file_id))) return std::nullopt;
+  if (row == nullptr || !is_file(store_model_path(root, file_id))) return std::nullopt;
   return stored(root, *row, name != nullptr ? *name : name_of(index, file_id));
 }
 
-/// The id that the path of a file in the models folder stands for.
-std::optional<Digest> id_of_path(const fs::path& path) {
-  if (path.extension() != ".model") return std::nullopt;
-  return parse_digest(path.parent_path().filename().string() + path.stem().string());
+/// A copy that looks as it was stored, or the error that says what to do.
+Result<StoredModel> sound_copy(const std::string& root, const StoreIndex& index,
+                               const StoreIndex::ModelRow& row, std::string name) {
+  StoredModel model = stored(root, row, std::move(name));
+  const std::string problem = stored_copy_problem(model.path, row);
+  if (problem.empty()) return model;
+  const auto source =
+      std::ranges::find(index.sources, row.file_id, &StoreIndex::SourceRow::file_id);
+  const std::string from =
+      source == index.sources.end() ? "its source again" : fmt::format("\"{}\"", source->key.path);
+  return fail(
+      Error(ErrorKind::kFormat, "StoreCopy",
+            fmt::format(
+                "the store's copy of {} cannot be used: {}; to mend it, import {}; to "
+                "forget it, delete the file",
+                model.name.empty() ? digest_text(row.model_id) : fmt::format("\"{}\"", model.name),
+                problem, from))
+          .in(model.path));
 }
 
-Result<StoreIndex::ModelRow> describe(const std::string& path, const Digest* known_file_id) {
-  CYB_ASSIGN(const std::shared_ptr<const Model> model, Model::open(path));
-  StoreIndex::ModelRow row;
-  CYB_ASSIGN(row.model_id, model->model_id());
-  row.file_bytes = model->file_bytes();
-  if (known_file_id != nullptr) {
-    row.file_id = *known_file_id;
-  } else {
-    CYB_ASSIGN(row.file_id, model->file_id());
-  }
-  return row;
-}
-
-/// Files that have their place but no row, and rows whose file is gone. Under the lock.
-void put_in_order(const std::string& root, StoreIndex& index) {
-  std::error_code code;
-  for (const auto& folder : fs::directory_iterator(store_models_folder(root), code)) {
-    if (folder.path().filename().string().size() != 2) continue;
-    std::error_code inner;
-    for (const auto& file : fs::directory_iterator(folder.path(), inner)) {
-      const auto id = id_of_path(file.path());
-      if (!id || index.find_model(*id) != nullptr) continue;
-      const auto row = describe(file.path().string(), &*id);
-      if (row) index.put_model(*row);
-    }
-  }
-  std::erase_if(index.models,
-                [&](const auto& row) { return !is_file(model_path(root, row.file_id)); });
-  const auto orphan = [&](const auto& row) { return index.find_model(row.file_id) == nullptr; };
-  std::erase_if(index.names, orphan);
-  std::erase_if(index.sources, orphan);
+/// The source's own copy if it is as it was stored; logged if it is not.
+std::optional<StoredModel> sound_source(const std::string& root, const StoreIndex& index,
+                                        const StoreIndex::SourceRow& source) {
+  const StoreIndex::ModelRow* row = index.find_model(source.file_id);
+  if (row == nullptr) return std::nullopt;
+  auto model = sound_copy(root, index, *row, name_of(index, source.file_id));
+  if (model) return *std::move(model);
+  log_warning("store: " + model.error().text());
+  return std::nullopt;
 }
 
 Result<void> sync_folder(const std::string& path) {
@@ -136,24 +123,28 @@ Result<StoredModel> Store::add(const std::string& staged_path, const std::string
   if (written != nullptr) {
     row = {written->file_id, written->model_id, written->file_bytes};
   } else {
-    CYB_ASSIGN(row, describe(staged_path, nullptr));
+    CYB_ASSIGN(row, describe_stored(staged_path, nullptr));
   }
   CYB_ASSIGN(const FileLock lock, lock_store(root_));
   sweep_leftovers(root_);
-  CYB_ASSIGN(StoreIndex index, read_store_index(store_index_path(root_)));
-  CYB_TRY(move_into_place(staged_path, model_path(root_, row.file_id)));
+  CYB_ASSIGN(StoreIndex index, load_store_index_locked(root_));
+  CYB_TRY(move_into_place(staged_path, store_model_path(root_, row.file_id)));
   index.put_model(row);
   index.put_name(name, row.file_id);
   if (source != nullptr) index.put_source(*source, row.file_id);
-  put_in_order(root_, index);
+  put_store_in_order(root_, index);
   CYB_TRY(write_store_index(store_index_path(root_), index));
   return stored(root_, row, name);
 }
 
 Result<std::optional<StoredModel>> Store::find(const std::string& name_or_id) const {
-  CYB_ASSIGN(const StoreIndex index, read_store_index(store_index_path(root_)));
+  CYB_ASSIGN(const StoreIndex index, load_store_index(root_));
   const auto named = std::ranges::find(index.names, name_or_id, &StoreIndex::NameRow::name);
-  if (named != index.names.end()) return present(root_, index, named->file_id, &named->name);
+  if (named != index.names.end()) {
+    const StoreIndex::ModelRow* row = index.find_model(named->file_id);
+    if (row == nullptr) return std::nullopt;
+    return sound_copy(root_, index, *row, named->name);
+  }
 
   std::string_view digits = name_or_id;
   if (digits.starts_with("blake3:")) digits.remove_prefix(7);
@@ -164,7 +155,10 @@ Result<std::optional<StoredModel>> Store::find(const std::string& name_or_id) co
     if (auto model = present(root_, index, row.file_id)) found.push_back(*std::move(model));
   }
   if (found.empty()) return std::nullopt;
-  if (found.size() == 1) return std::move(found.front());
+  if (found.size() == 1) {
+    const StoredModel& only = found.front();
+    return sound_copy(root_, index, *index.find_model(only.file_id), only.name);
+  }
   std::string candidates;
   for (const StoredModel& model : found) {
     candidates +=
@@ -175,23 +169,23 @@ Result<std::optional<StoredModel>> Store::find(const std::string& name_or_id) co
 }
 
 Result<std::optional<StoredModel>> Store::find_source(const SourceKey& source) const {
-  CYB_ASSIGN(const StoreIndex index, read_store_index(store_index_path(root_)));
+  CYB_ASSIGN(const StoreIndex index, load_store_index(root_));
   for (const StoreIndex::SourceRow& row : index.sources) {
     const bool same = row.key.path == source.path && row.key.size_bytes == source.size_bytes &&
                       row.key.mtime_ns == source.mtime_ns;
     if (!same) continue;
-    if (auto model = present(root_, index, row.file_id)) return model;
+    if (auto model = sound_source(root_, index, row)) return model;
   }
   if (!source.content) return std::nullopt;
   for (const StoreIndex::SourceRow& row : index.sources) {
     if (row.key.content != source.content) continue;
-    auto model = present(root_, index, row.file_id);
+    auto model = sound_source(root_, index, row);
     if (!model) continue;
     // The path, size or time changed but not the bytes: renew the entry. Without write access the
     // answer is still right, so a failure here is not one of the question.
     const auto renew = [&]() -> Result<void> {
       CYB_ASSIGN(const FileLock lock, lock_store(root_));
-      CYB_ASSIGN(StoreIndex fresh, read_store_index(store_index_path(root_)));
+      CYB_ASSIGN(StoreIndex fresh, load_store_index_locked(root_));
       fresh.put_source(source, row.file_id);
       return write_store_index(store_index_path(root_), fresh);
     };
@@ -202,7 +196,7 @@ Result<std::optional<StoredModel>> Store::find_source(const SourceKey& source) c
 }
 
 Result<std::vector<StoredModel>> Store::list() const {
-  CYB_ASSIGN(const StoreIndex index, read_store_index(store_index_path(root_)));
+  CYB_ASSIGN(const StoreIndex index, load_store_index(root_));
   std::vector<StoredModel> out;
   for (const StoreIndex::NameRow& name : index.names) {
     if (auto model = present(root_, index, name.file_id, &name.name))

@@ -33,7 +33,8 @@ struct SourceKey {
 };
 
 /// All operations are safe with other processes at work on the same store: changes happen under a
-/// lock file and by atomic renames, readers need no lock. A process that dies at any point leaves a
+/// lock file and by atomic renames, readers need no lock. An index that is damaged or lost is made
+/// anew from the models, the old one kept beside it. A process that dies at any point leaves a
 /// store that the next change puts in order: its staging folder is swept, a model that had its
 /// place but no entry yet gets one.
 class Store {
@@ -52,10 +53,12 @@ class Store {
   Result<StoredModel> add(const std::string& staged_path, const std::string& name,
                           const SourceKey* source, const WrittenModel* written = nullptr);
   /// By name, full id or unique prefix (>= 6 hex digits) of file_id or model_id, with or without
-  /// "blake3:". nullopt: none. Ambiguous: InvalidInput that lists the candidates.
+  /// "blake3:". nullopt: none. Ambiguous: InvalidInput that lists the candidates. A copy whose size
+  /// or first bytes are not those that were stored: Format "StoreCopy" with the file and the cure.
   Result<std::optional<StoredModel>> find(const std::string& name_or_id) const;
   /// A model made from this source before: by path, size and mtime, else by content where the key
-  /// has it; a match by content also renews the entry of the path.
+  /// has it; a match by content also renews the entry of the path. A damaged copy counts as none
+  /// (logged), so that the source is imported again over it.
   Result<std::optional<StoredModel>> find_source(const SourceKey& source) const;
   /// One row per name, and one with an empty name for a model without any; ascending by name, id.
   Result<std::vector<StoredModel>> list() const;

@@ -1,5 +1,5 @@
 // Reading and writing of the index. Rows that cannot be understood are refused, not dropped: the
-// next write would lose them.
+// next write would lose them; store_rebuild.cpp keeps the file aside before it salvages the rest.
 #include "model/store_index.hpp"
 
 #include <fmt/format.h>
@@ -58,11 +58,31 @@ Result<void> rows(const ConfigTable& root, std::string_view key, F each) {
   return {};
 }
 
-Result<StoreIndex> from_table(const ConfigTable& root) {
+std::int64_t count_rows(const StoreIndex& index) noexcept {
+  return static_cast<std::int64_t>(index.models.size() + index.names.size() + index.sources.size());
+}
+
+Result<void> check_version(const ConfigTable& root) {
   CYB_ASSIGN(const std::int64_t version, integer_of(root, "version"));
-  if (version != kIndexVersion) {
-    return fail(damaged(fmt::format("version {} was written by a newer program", version)));
-  }
+  if (version < 1) return fail(damaged(fmt::format("version {} never was", version)));
+  if (version == kIndexVersion) return {};
+  return fail(Error(ErrorKind::kFormat, std::string(kStoreVersionCode),
+                    fmt::format("the store's index has version {}, this program reads {}: use the "
+                                "newer program, or move this file away to have it made anew (the "
+                                "models stay)",
+                                version, kIndexVersion)));
+}
+
+/// A file that was cut between two rows still parses: the number of rows tells. Older files have
+/// none.
+Result<void> check_rows(const ConfigTable& root, const StoreIndex& index) {
+  if (root.find("rows") == nullptr) return {};
+  CYB_ASSIGN(const std::int64_t stated, integer_of(root, "rows"));
+  if (stated == count_rows(index)) return {};
+  return fail(damaged(fmt::format("{} rows of {}", count_rows(index), stated)));
+}
+
+Result<StoreIndex> from_rows(const ConfigTable& root) {
   StoreIndex out;
   CYB_TRY(rows(root, "models", [&](const ConfigTable& row) -> Result<void> {
     StoreIndex::ModelRow model;
@@ -97,6 +117,12 @@ Result<StoreIndex> from_table(const ConfigTable& root) {
   return out;
 }
 
+/// Where the next row of an array of tables begins after `at`, or the end.
+std::size_t next_row(std::string_view text, std::size_t at) noexcept {
+  const std::size_t found = text.find("\n[[", at);
+  return found == std::string_view::npos ? text.size() : found + 1;
+}
+
 }  // namespace
 
 const StoreIndex::ModelRow* StoreIndex::find_model(const Digest& file_id) const noexcept {
@@ -126,14 +152,37 @@ bool is_store_name(std::string_view name) noexcept {
 Result<StoreIndex> read_store_index(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return StoreIndex{};
+  if (std::filesystem::file_size(path, ignored) > kMaxIndexBytes && !ignored)
+    return fail(damaged("larger than any index").in(path));
   CYB_ASSIGN(const std::string text, read_text_file(path, kMaxIndexBytes));
   const auto parse = [&]() -> Result<StoreIndex> {
     CYB_ASSIGN(const ConfigTable root, parse_toml(text, "store index"));
-    return from_table(root);
+    CYB_TRY(check_version(root));
+    CYB_ASSIGN(StoreIndex out, from_rows(root));
+    CYB_TRY(check_rows(root, out));
+    return out;
   };
   auto index = parse();
   if (!index) return fail(std::move(index).error().in(path));
   return index;
+}
+
+StoreIndex salvage_store_index(const std::string& path) {
+  StoreIndex out;
+  const auto read = read_text_file(path, kMaxIndexBytes);
+  const std::string_view text = read ? std::string_view(*read) : std::string_view();
+  std::size_t at = text.starts_with("[[") ? 0 : next_row(text, 0);
+  while (at < text.size()) {
+    const std::size_t end = next_row(text, at);
+    const auto root = parse_toml(text.substr(at, end - at), "store index");
+    auto rows = root ? from_rows(*root) : Result<StoreIndex>(StoreIndex{});
+    if (rows) {
+      for (const StoreIndex::NameRow& row : rows->names) out.put_name(row.name, row.file_id);
+      for (const StoreIndex::SourceRow& row : rows->sources) out.put_source(row.key, row.file_id);
+    }
+    at = end;
+  }
+  return out;
 }
 
 Result<void> write_store_index(const std::string& path, const StoreIndex& index) {
@@ -162,10 +211,11 @@ Result<void> write_store_index(const std::string& path, const StoreIndex& index)
   }
   ConfigTable root;
   root.set("version", kIndexVersion);
+  root.set("rows", count_rows(index));
   root.set("models", std::move(models));
   root.set("names", std::move(names));
   root.set("sources", std::move(sources));
-  CYB_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  CYB_ASSIGN(AtomicFile file, AtomicFile::create(path, AtLink::kReplace));
   CYB_TRY(file.write(write_toml(root)));
   return file.commit();
 }

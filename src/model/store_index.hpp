@@ -37,8 +37,14 @@ struct StoreIndex {
   void put_source(const SourceKey& key, const Digest& file_id);
 };
 
-/// An absent file is an empty index. Errors: Io; Format where the file is damaged.
+/// Code of the error for an index that a newer program wrote.
+inline constexpr std::string_view kStoreVersionCode = "StoreVersion";
+
+/// An absent file is an empty index. Errors: Io; Format where the file is damaged, with the code
+/// "StoreVersion" where it is only newer.
 Result<StoreIndex> read_store_index(const std::string& path);
+/// Names and sources of a damaged file: of every row that parses by itself.
+StoreIndex salvage_store_index(const std::string& path);
 Result<void> write_store_index(const std::string& path, const StoreIndex& index);
 
 /// A name that add() accepts: a model name that is no path component of special meaning.

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "base/limits.hpp"
 #include "base/utf8.hpp"
@@ -67,47 +68,7 @@ char simple_escape(char c) noexcept {
   }
 }
 
-/// Number of leading ASCII bytes, eight at a time.
-std::size_t ascii_prefix(std::string_view text) noexcept {
-  std::size_t at = 0;
-  while (at + 8 <= text.size()) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + at, 8);
-    if ((word & 0x8080808080808080u) != 0) break;
-    at += 8;
-  }
-  while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
-  return at;
-}
-
-std::size_t find_invalid(std::string_view text) noexcept {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    at += ascii_prefix(text.substr(at));
-    while (at < text.size() && static_cast<unsigned char>(text[at]) >= 0x80) {
-      const Utf8Char c = utf8_next(text, at);
-      if (!c.valid) return at;
-      at += c.size;
-    }
-  }
-  return std::string_view::npos;
-}
-
 }  // namespace
-
-Result<void> check_text(std::string_view text, std::string_view part, bool allow_cr) {
-  const auto bad = [&](std::string_view what, std::size_t at) {
-    return fail(format_error("F05", fmt::format("{}: {} at byte {}", part, what, at)));
-  };
-  if (text.starts_with("\xEF\xBB\xBF")) return bad("BOM", 0);
-  if (!allow_cr) {
-    const std::size_t cr = text.find('\r');
-    if (cr != std::string_view::npos) return bad("CR", cr);
-  }
-  const std::size_t invalid = find_invalid(text);
-  if (invalid != std::string_view::npos) return bad("invalid UTF-8", invalid);
-  return {};
-}
 
 Error TomlCursor::error(std::string_view why) const {
   const auto end = text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size()));
@@ -119,7 +80,7 @@ void TomlCursor::skip_spaces() noexcept {
   while (peek() == ' ' || peek() == '\t') ++at_;
 }
 
-void TomlCursor::skip_blank() noexcept {
+void TomlCursor::skip_blank_run() noexcept {
   while (true) {
     while (peek() == ' ' || peek() == '\t' || peek() == '\n') ++at_;
     if (peek() != '#') return;
@@ -133,8 +94,7 @@ Result<void> TomlCursor::expect(char c) {
   return {};
 }
 
-Result<void> TomlCursor::end_of_line() {
-  if (consume('\n')) return {};
+Result<void> TomlCursor::rest_of_line() {
   skip_spaces();
   if (peek() == '#') at_ = std::min(text_.find('\n', at_), text_.size());
   if (at_end()) return {};
@@ -169,19 +129,6 @@ Result<std::string_view> TomlCursor::key() {
 }
 
 Result<std::uint64_t> TomlCursor::index_key(std::uint64_t max) {
-  // The common form, `<digits> =`: a dictionary has hundreds of thousands of these.
-  std::uint64_t plain = 0;
-  std::size_t end_of_digits = at_;
-  while (end_of_digits < text_.size() && end_of_digits - at_ < 9 && text_[end_of_digits] >= '0' &&
-         text_[end_of_digits] <= '9') {
-    plain = 10 * plain + static_cast<std::uint64_t>(text_[end_of_digits++] - '0');
-  }
-  const bool leading_zero = text_.substr(at_).starts_with('0') && end_of_digits - at_ > 1;
-  if (end_of_digits > at_ && !leading_zero && plain <= max &&
-      text_.substr(end_of_digits).starts_with(' ')) {
-    at_ = end_of_digits;
-    return plain;
-  }
   CYB_ASSIGN(const std::string_view name, key());
   std::uint64_t value = 0;
   const char* const end = name.data() + name.size();
@@ -229,7 +176,7 @@ Result<std::string_view> TomlCursor::basic_string() {
     scratch_.append(text_.substr(begin, at_ - begin));
     ++at_;
     if (stop == '"') break;
-    CYB_TRY(escape());
+    CYB_TRY(escape(scratch_));
     begin = at_;
   }
   const std::string_view value =
@@ -270,17 +217,17 @@ Result<void> TomlCursor::continuation_or_escape() {
   skip_spaces();
   if (peek() != '\n') {
     at_ = begin;
-    return escape();
+    return escape(scratch_);
   }
   while (peek() == ' ' || peek() == '\t' || peek() == '\n') ++at_;
   return {};
 }
 
 /// After the back-slash: appends what the escape stands for.
-Result<void> TomlCursor::escape() {
+Result<void> TomlCursor::escape(std::string& out) {
   const char kind = peek();
   if (const char c = simple_escape(kind)) {
-    scratch_ += c;
+    out += c;
     ++at_;
     return {};
   }
@@ -298,7 +245,50 @@ Result<void> TomlCursor::escape() {
   if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point <= 0xDFFF)) {
     return fail(error("string escape is not a Unicode scalar value"));
   }
-  utf8_append(scratch_, code_point);
+  utf8_append(out, code_point);
+  return {};
+}
+
+/// `uXXXX` of three UTF-8 bytes, the escape that most tokens need. False, and nothing is done, for
+/// anything else.
+bool TomlCursor::quick_escape(std::string& out) {
+  if (text_.size() - at_ < 5 || text_[at_] != 'u') return false;
+  unsigned code_point = 0;
+  int all = 0;
+  for (std::size_t i = 1; i < 5; ++i) {
+    const int digit = kHexDigits[static_cast<unsigned char>(text_[at_ + i])];
+    all |= digit;
+    code_point = code_point << 4 | static_cast<unsigned>(digit);
+  }
+  if (all < 0 || code_point < 0x800 || (code_point & 0xF800u) == 0xD800u) return false;
+  const auto byte = [](unsigned value) {
+    return static_cast<char>(static_cast<unsigned char>(value));
+  };
+  const char bytes[] = {byte(0xE0 | code_point >> 12), byte(0x80 | (code_point >> 6 & 0x3F)),
+                        byte(0x80 | (code_point & 0x3F))};
+  out.append(bytes, 3);
+  at_ += 5;
+  return true;
+}
+
+Result<void> TomlCursor::append_string(std::string& out) {
+  if (peek() != '"' || text_.substr(at_).starts_with("\"\"\"")) {
+    CYB_ASSIGN(const std::string_view text, string());
+    out.append(text);
+    return {};
+  }
+  const std::size_t before = out.size();
+  for (std::size_t begin = ++at_;; begin = at_) {
+    while (at_ < text_.size() && !kStops[static_cast<unsigned char>(text_[at_])]) ++at_;
+    const char stop = peek();
+    if (stop != '"' && stop != '\\') return fail(error("string is not closed"));
+    out.append(text_.data() + begin, at_ - begin);
+    ++at_;
+    if (stop == '"') break;
+    if (!quick_escape(out)) CYB_TRY(escape(out));
+  }
+  if (out.size() - before > kMaxStringBytes)
+    return fail(error("string is longer than 16777216 bytes"));
   return {};
 }
 
@@ -333,6 +323,7 @@ Result<std::int64_t> TomlCursor::integer() {
 }
 
 Result<double> TomlCursor::number() {
+  if (const auto value = short_number()) return *value;
   const std::size_t begin = at_;
   std::string_view digits = scalar_text();
   if (digits.starts_with('+')) digits.remove_prefix(1);

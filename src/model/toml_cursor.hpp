@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,7 +29,10 @@ class TomlCursor {
   }
 
   /// Skips spaces, tabs, line feeds and comments.
-  void skip_blank() noexcept;
+  void skip_blank() noexcept {
+    const char c = peek();
+    if (c == ' ' || c == '\t' || c == '\n' || c == '#') skip_blank_run();
+  }
   void skip_spaces() noexcept;
   bool consume(char c) noexcept {
     if (peek() != c) return false;
@@ -38,7 +42,19 @@ class TomlCursor {
   /// Spaces, then `c`. F02 otherwise.
   Result<void> expect(char c);
   /// Spaces and a comment up to the end of the line or text. F02 on anything else.
-  Result<void> end_of_line();
+  Result<void> end_of_line() { return consume('\n') ? Result<void>() : rest_of_line(); }
+  /// `<digits> = ` as writers put it: the number. nullopt, and nothing is consumed, for any other
+  /// spelling of a key and for a number above `max`. A dictionary has hundreds of thousands.
+  std::optional<std::uint64_t> quick_index(std::uint64_t max) noexcept {
+    std::uint64_t value = 0;
+    std::size_t end = at_;
+    while (end < text_.size() && end - at_ < 9 && text_[end] >= '0' && text_[end] <= '9')
+      value = 10 * value + static_cast<std::uint64_t>(text_[end++] - '0');
+    const bool canonical = end > at_ && (text_[at_] != '0' || end - at_ == 1);
+    if (!canonical || value > max || text_.substr(end, 3) != " = ") return std::nullopt;
+    at_ = end + 3;
+    return value;
+  }
 
   /// `[name]` at the cursor, one key. F02 on `[[`, dotted names and bad syntax.
   Result<std::string_view> table_header();
@@ -50,6 +66,8 @@ class TomlCursor {
   Result<std::uint64_t> index_key(std::uint64_t max);
   /// A basic or literal one-line string. The view lives until the next call.
   Result<std::string_view> string();
+  /// The same, put at the end of `out`.
+  Result<void> append_string(std::string& out);
   Result<std::int64_t> integer();
   /// A float or an integer; `inf` and `nan` are refused.
   Result<double> number();
@@ -65,9 +83,13 @@ class TomlCursor {
   Error error(std::string_view why) const;
 
  private:
+  std::optional<double> short_number() noexcept;
   Result<std::string_view> basic_string();
   Result<std::string_view> literal_string();
-  Result<void> escape();
+  void skip_blank_run() noexcept;
+  Result<void> rest_of_line();
+  Result<void> escape(std::string& out);
+  bool quick_escape(std::string& out);
   Result<void> continuation_or_escape();
 
   std::string_view text_;

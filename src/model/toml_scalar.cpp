@@ -3,9 +3,13 @@
 #include "model/toml_scalar.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <string>
+
+#include "model/toml_cursor.hpp"
 
 namespace cyb {
 namespace {
@@ -116,6 +120,39 @@ std::expected<ConfigValue, std::string_view> parse_toml_scalar(std::string_view 
   // Too big, or so small that it would silently become 0.
   if (status != std::errc()) return std::unexpected("float does not fit 64 bits");
   return ConfigValue(value);
+}
+
+/// `[-]digits[.digits]` and the end of the line, at most 15 digits in all: both parts of the
+/// fraction are exact, so that one division rounds rightly. The form of nearly every score.
+std::optional<double> TomlCursor::short_number() noexcept {
+  constexpr std::array kTens = {1.0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  const std::string_view text = text_.substr(at_, 18);
+  std::uint64_t value = 0;
+  std::size_t at = text.starts_with('-') ? 1 : 0;
+  const auto digits = [&] {
+    const std::size_t begin = at;
+    for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
+      value = 10 * value + static_cast<std::uint64_t>(text[at] - '0');
+    return at - begin;
+  };
+  const std::size_t n_before = digits();
+  std::size_t n_after = 0;
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    // A whole number, as most scores are, needs no division.
+    if (text.substr(at).starts_with("0\n")) {
+      ++at;
+    } else if (n_after = digits(); n_after == 0) {
+      return std::nullopt;
+    }
+  }
+  if (n_before == 0 || n_before + n_after > 15 || at >= text.size() || text[at] != '\n')
+    return std::nullopt;
+  at_ += at;
+  double magnitude = static_cast<double>(value);
+  if (n_after > 0) magnitude /= kTens[n_after];
+  return text.front() == '-' ? -magnitude : magnitude;
 }
 
 }  // namespace cyb

@@ -23,11 +23,18 @@ class StringList {
     bytes_.append(text);
     ends_.push_back(static_cast<std::uint32_t>(bytes_.size()));
   }
+  /// For a string that is made in place: append to open(), then close(). `open().size()` never
+  /// exceeds 32 bits: the caller's care.
+  std::string& open() noexcept { return bytes_; }
+  void close() { ends_.push_back(static_cast<std::uint32_t>(bytes_.size())); }
   void reserve(std::size_t n, std::size_t bytes) {
     ends_.reserve(n);
     bytes_.reserve(bytes);
   }
   std::size_t total_bytes() const noexcept { return bytes_.size(); }
+  /// All strings, joined, and where each of them ends.
+  const std::string& bytes() const noexcept { return bytes_; }
+  const std::vector<std::uint32_t>& ends() const noexcept { return ends_; }
 
  private:
   std::string bytes_;

@@ -60,7 +60,10 @@ struct KeyedStrings {
 
 class VocabReader {
  public:
-  explicit VocabReader(std::string_view text) : cursor_(text, kPart) {}
+  explicit VocabReader(std::string_view text) : cursor_(text, kPart) {
+    // Only a guess, and never more than the text itself: growing costs copies.
+    tokens_.strings.reserve(text.size() / 64, text.size() / 8);
+  }
 
   Result<VocabData> read() {
     cursor_.skip_blank();
@@ -115,6 +118,8 @@ class VocabReader {
   }
 
   Result<std::uint32_t> id() {
+    if (const auto quick = cursor_.quick_index(kMaxVocab - 1))
+      return static_cast<std::uint32_t>(*quick);
     CYB_ASSIGN(const std::uint64_t key, cursor_.index_key(kMaxVocab - 1));
     CYB_TRY(equals());
     return static_cast<std::uint32_t>(key);
@@ -122,11 +127,11 @@ class VocabReader {
 
   /// Pushes one string; the 32-bit ends of a StringList bound the sum.
   Result<void> push(StringList& list) {
-    CYB_ASSIGN(const std::string_view text, cursor_.string());
-    if (list.total_bytes() + text.size() > std::numeric_limits<std::uint32_t>::max()) {
+    CYB_TRY(cursor_.append_string(list.open()));
+    if (list.total_bytes() > std::numeric_limits<std::uint32_t>::max()) {
       return fail(cursor_.error("more than 4 GiB of token text"));
     }
-    list.push_back(text);
+    list.close();
     return {};
   }
 

@@ -161,7 +161,7 @@ Result<void> build_panels(const std::string& path, const PanelOwner& owner, cons
     entry.offset = end;
     end += round_up(entry.size);
   }
-  CYB_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  CYB_ASSIGN(AtomicFile file, AtomicFile::create(path, AtLink::kReplace));
   CYB_TRY(file.write(encode_panel_header(owner, entries, end)));
   CYB_ASSIGN(Buffer buffer, Buffer::allocate(round_up(largest), "packed weights"));
   std::uint64_t done = 0;
@@ -207,8 +207,6 @@ Result<PackCacheResult> open_pack_cache(const Model& model, const Backend& backe
   Result<void> built = make_folders(folder);
   if (built) {
     prune_panels(folder, cap - out.bytes, "");
-    std::error_code code;  // AtomicFile would write through a link that somebody left here
-    if (std::filesystem::is_symlink(path, code)) std::filesystem::remove(path, code);
     built = build_panels(path, *owner, backend, items, options);
   }
   Result<std::shared_ptr<const PackCache>> opened;

@@ -7,10 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "model/example_model.hpp"
 #include "model/model.hpp"
 #include "model/temporary_folder.hpp"
 #include "model/vocab_text.hpp"
+#include "support/example_model.hpp"
+#include "support/peak_memory.hpp"
 
 namespace cyb {
 namespace {
@@ -255,36 +256,16 @@ TEST(Reader, MissingFileIsIo) {
   EXPECT_EQ(model.error().kind(), ErrorKind::kIo);
 }
 
-/// Peak resident size in KiB since the last call of reset_peak.
-std::size_t peak_kib() {
-  std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("VmHWM:")) return std::stoul(line.substr(6));
-  }
-  ADD_FAILURE() << "no VmHWM";
-  return 0;
-}
-
-std::size_t reset_peak() {
-  std::ofstream("/proc/self/clear_refs") << 5;
-  return peak_kib();
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::size_t kPeakKib = 1024 * 1024;  // shadow memory is not ours
-#else
-constexpr std::size_t kPeakKib = 64 * 1024;
-#endif
-
 /// Refused, quickly and without memory out of proportion.
 void expect_cheap_refusal(const Sample& sample, std::string_view code) {
-  const std::size_t before = reset_peak();
+  const std::int64_t before = test::reset_peak();
+  ASSERT_GT(before, 0);
   const auto model = Model::parse(sample.bytes());
   const auto vocab = model ? (*model)->vocab() : Result<const VocabData*>(nullptr);
-  const std::size_t grown = peak_kib() - before;
+  const std::int64_t grown = test::peak_kib() - before;
   ASSERT_TRUE(!model || !vocab) << "accepted";
   EXPECT_EQ((model ? vocab.error() : model.error()).code(), code);
-  EXPECT_LT(grown, kPeakKib);
+  EXPECT_LT(grown, test::kRefusalPeakKib);
 }
 
 std::string repeated(std::string_view text, std::size_t times) {

@@ -11,9 +11,9 @@
 #include <fstream>
 #include <set>
 
-#include "model/example_model.hpp"
 #include "model/model.hpp"
 #include "model/temporary_folder.hpp"
+#include "support/example_model.hpp"
 
 namespace cyb {
 namespace {
@@ -232,8 +232,9 @@ TEST(Store, AModelWithoutARowIsAdopted) {
   const std::string root = folder / "data";
   Store store(root);
   const StoredModel one = add(store, 1, "one").value();
-  // As if the process had died between the rename and the index.
-  fs::remove(root + "/models/index.toml");
+  // As if the process had died between the rename and the index: the index is that of an empty
+  // store.
+  std::ofstream(root + "/models/index.toml") << "version = 1\n";
   EXPECT_TRUE(store.list().value().empty());
   const StoredModel two = add(store, 2, "two").value();
   const auto found = store.find(hex(one.file_id));

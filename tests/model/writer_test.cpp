@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "base/file.hpp"
-#include "model/example_model.hpp"
 #include "model/model.hpp"
 #include "model/temporary_folder.hpp"
+#include "support/example_model.hpp"
 
 namespace cyb {
 namespace {

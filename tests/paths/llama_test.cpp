@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "paths/curated/rope_scaling.hpp"
-#include "paths/fake_tensors.hpp"
 #include "paths/graph/record.hpp"
+#include "support/fake_tensors.hpp"
 
 namespace cyb {
 namespace {

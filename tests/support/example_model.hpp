@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/writer.hpp"
+#include "support/llama_layout.hpp"
 
 namespace cyb::test {
 
@@ -27,6 +28,7 @@ inline std::vector<std::byte> f32_bytes(float value) {
 }
 
 inline ModelDraft example_draft() {
+  const LlamaSizes sizes{32, 2, 1, 16, 1, 64, 6, 64, true};
   ModelDraft draft;
   draft.name = "tiny-llama-example";
   draft.card = "# tiny-llama-example\n\nOne-layer LlamaStyle model, for format tests only.\n";
@@ -34,14 +36,7 @@ inline ModelDraft example_draft() {
   draft.config.set("license", "CC0-1.0");
   draft.config.set("languages", ConfigArray{"en"});
   ConfigTable& arch = draft.config.table("architecture");
-  arch.set("hidden_size", 32);
-  arch.set("num_attention_heads", 2);
-  arch.set("num_key_value_heads", 1);
-  arch.set("head_dim", 16);
-  arch.set("num_hidden_layers", 1);
-  arch.set("intermediate_size", 64);
-  arch.set("vocab_size", 6);
-  arch.set("max_position_embeddings", 64);
+  set_llama_sizes(arch, sizes);
   arch.set("rope_theta", 10000.0);
   arch.set("rms_norm_eps", 1e-5);
   arch.set("tie_word_embeddings", true);
@@ -53,21 +48,13 @@ inline ModelDraft example_draft() {
   tokenizer.set("eos_token_ids", ConfigArray{1});
   tokenizer.set("add_bos_token", false);
   draft.config.table("sampling").set("method", "greedy");
-  const auto add = [&](const char* name, DType dtype, const Shape& shape,
-                       std::vector<std::byte> pattern = {}) {
-    draft.tensors.push_back(repeated_tensor(name, dtype, shape, std::move(pattern)));
-  };
-  add("model.embed_tokens.weight", DType::kF32, {6, 32});
-  add("model.layers.0.input_layernorm.weight", DType::kF32, {32}, f32_bytes(1));
-  add("model.layers.0.self_attn.q_proj.weight", DType::kQ8, {32, 32});
-  add("model.layers.0.self_attn.k_proj.weight", DType::kQ8, {16, 32});
-  add("model.layers.0.self_attn.v_proj.weight", DType::kQ8, {16, 32});
-  add("model.layers.0.self_attn.o_proj.weight", DType::kQ8, {32, 32});
-  add("model.layers.0.post_attention_layernorm.weight", DType::kF32, {32}, f32_bytes(1));
-  add("model.layers.0.mlp.gate_proj.weight", DType::kQ4, {64, 32});
-  add("model.layers.0.mlp.up_proj.weight", DType::kQ4, {64, 32});
-  add("model.layers.0.mlp.down_proj.weight", DType::kQ4, {32, 64});
-  add("model.norm.weight", DType::kF32, {32}, f32_bytes(1));
+  for (const auto& [name, shape] : llama_tensors(sizes)) {
+    const bool norm = shape.rank() == 1, mlp = name.find(".mlp.") != std::string::npos;
+    const bool attention = name.find(".self_attn.") != std::string::npos;
+    const DType dtype = attention ? DType::kQ8 : mlp ? DType::kQ4 : DType::kF32;
+    draft.tensors.push_back(
+        repeated_tensor(name, dtype, shape, norm ? f32_bytes(1) : std::vector<std::byte>()));
+  }
   for (const char* token : {"<|bos|>", "<|eos|>", "a", "b", "ab", "\u0120"}) {
     draft.vocab.tokens.push_back(token);
   }

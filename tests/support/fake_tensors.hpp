@@ -7,6 +7,7 @@
 
 #include "model/config.hpp"
 #include "paths/tensor_source.hpp"
+#include "support/llama_layout.hpp"
 
 namespace cyb::test {
 
@@ -32,32 +33,12 @@ struct FakeModel {
 
   FakeModel() {
     config.set("model_type", "llama");
+    const LlamaSizes sizes{64, 4, 2, 16, 2, 128, 256, 128, false};
     ConfigTable& a = config.table("architecture");
-    a.set("hidden_size", 64);
-    a.set("num_attention_heads", 4);
-    a.set("num_key_value_heads", 2);
-    a.set("head_dim", 16);
-    a.set("num_hidden_layers", 2);
-    a.set("intermediate_size", 128);
-    a.set("vocab_size", 256);
-    a.set("max_position_embeddings", 128);
+    set_llama_sizes(a, sizes);
     a.set("rms_norm_eps", 1e-6);
     a.set("tie_word_embeddings", false);
-    auto& s = tensors.shapes;
-    s["model.embed_tokens.weight"] = Shape{256, 64};
-    s["lm_head.weight"] = Shape{256, 64};
-    s["model.norm.weight"] = Shape{64};
-    for (const std::string p : {"model.layers.0.", "model.layers.1."}) {
-      s[p + "input_layernorm.weight"] = Shape{64};
-      s[p + "post_attention_layernorm.weight"] = Shape{64};
-      s[p + "self_attn.q_proj.weight"] = Shape{64, 64};
-      s[p + "self_attn.k_proj.weight"] = Shape{32, 64};
-      s[p + "self_attn.v_proj.weight"] = Shape{32, 64};
-      s[p + "self_attn.o_proj.weight"] = Shape{64, 64};
-      s[p + "mlp.gate_proj.weight"] = Shape{128, 64};
-      s[p + "mlp.up_proj.weight"] = Shape{128, 64};
-      s[p + "mlp.down_proj.weight"] = Shape{64, 128};
-    }
+    for (auto& [name, shape] : llama_tensors(sizes)) tensors.shapes.emplace(name, shape);
   }
 
   ConfigTable& architecture() { return config.table("architecture"); }
