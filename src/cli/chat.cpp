@@ -197,6 +197,21 @@ Result<void> check_chat_flags(const ChatFlags& flags) {
   return api::check_utf8(flags.system.value_or(""), "--system");
 }
 
+Result<std::string> preset_warning(const Engine& engine, const ChatFlags& flags) {
+  if (!flags.preset) return std::string();
+  CYB_ASSIGN(const Tokenizer* tokenizer, engine.need_tokenizer());
+  CYB_ASSIGN(const std::unique_ptr<ChatTemplate> chat,
+             ChatTemplate::preset(*flags.preset, *tokenizer));
+  for (const std::string& stop : chat->stop_strings()) {
+    const std::int32_t id = tokenizer->vocabulary().find(stop);
+    if (id >= 0 && tokenizer->is_control(id)) continue;
+    return fmt::format(
+        "--chat {}: \"{}\" is no control token of this model; its marks are read as plain text",
+        *flags.preset, stop);
+  }
+  return std::string();
+}
+
 Result<std::vector<std::int32_t>> encode_messages(const Engine& engine, const ChatFlags& flags,
                                                   std::span<const ChatMessage> messages) {
   if (!flags.preset) return encode_chat(engine, messages);

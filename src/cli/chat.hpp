@@ -25,6 +25,10 @@ struct ChatFlags {
 /// raw.
 Result<void> check_chat_flags(const ChatFlags& flags);
 
+/// A warning where the chosen preset ends turns with a text that is no control token of this model;
+/// "" where it fits.
+Result<std::string> preset_warning(const Engine& engine, const ChatFlags& flags);
+
 /// Ids of a conversation by the model's own template or the chosen preset.
 Result<std::vector<std::int32_t>> encode_messages(const Engine& engine, const ChatFlags& flags,
                                                   std::span<const ChatMessage> messages);

@@ -131,6 +131,16 @@ TEST_F(Talker, OptionsWithoutEffectAreNoted) {
   EXPECT_EQ(run({"run", "--raw", "a", "--max-tokens", "1", "--seed", "3", "--top-k", "4"}).err, "");
 }
 
+TEST_F(Talker, PresetWhoseMarksAreNoTokensIsWarnedOf) {
+  const ProcessResult other = run({"run", "hi", "--chat", "llama3", "--max-tokens", "1"});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_EQ(other.err,
+            "warning: --chat llama3: \"<|eot_id|>\" is no control token of this model; its marks "
+            "are read as plain text\n");
+  EXPECT_EQ(run({"run", "hi", "--chat", "chatml", "--max-tokens", "1"}).err, "");
+  EXPECT_EQ(run({"run", "hi", "--chat", "plain", "--max-tokens", "1"}).err, "");
+}
+
 TEST_F(Talker, FullDiskIsToldOnceAndAlone) {
   for (const std::string& command :
        {std::string("run \"$1\" --raw hello --temperature 5 --seed 3"),

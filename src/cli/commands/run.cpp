@@ -96,6 +96,8 @@ Result<int> RunCommand::run(Context& context) {
     CYB_ASSIGN(text, read_prompt(context));
   }
   CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop));
+  CYB_ASSIGN(const std::string warning, preset_warning(*engine, chat_));
+  if (!warning.empty()) context.output.warning(warning);
   for (const std::string& name : sampling_.without_effect(engine->sampling_defaults())) {
     context.output.note(fmt::format("{} has no effect: the answer is greedy", name));
   }
