@@ -28,7 +28,8 @@ struct BackendOptions {
   bool allow_fallback = true;  // steps without a kernel of this backend may run on the reference
 };
 
-/// How a weight is read; a weight may be used in both ways (tied embeddings).
+/// How a weight is read; a weight may be used in both ways (tied embeddings). kVector: as f32.
+/// kMatmul: as the matrix of a product. kGather: as it is stored, element by element.
 enum class WeightUse : std::uint8_t { kVector = 1, kMatmul = 2, kGather = 4, kMatmulAndGather = 6 };
 
 /// A tensor of a model file. `bytes` stays valid as long as the Weight made from it (a mapping held
@@ -96,6 +97,8 @@ class Executable {
   virtual Result<void> sync(std::stop_token stop = {}) = 0;
   /// Host view of plan.outputs[i] after sync(), f32 [rows, ...], valid until the next submit().
   virtual Result<std::span<const float>> output(std::size_t i) = 0;
+  /// The same for any dtype, with its shape.
+  virtual Result<TensorView> output_tensor(std::size_t i) = 0;
   /// Steps that run on the reference because the backend has no kernel.
   virtual std::uint32_t n_fallback_steps() const noexcept = 0;
 };

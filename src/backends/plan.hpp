@@ -31,6 +31,7 @@ struct Operand {
     kIds,         // i32 [N] token ids of the run
     kPositions,   // i32 [N] absolute positions
     kOutputRows,  // i32 [R] rows whose outputs are wanted
+    kTensor,      // StepParams::tensors[index], a named input of a general graph
   };
   Kind kind = Kind::kNone;
   RowKind rows = RowKind::kFixed;
@@ -38,6 +39,7 @@ struct Operand {
   Shape shape{};
   std::uint64_t offset = 0;        // bytes, multiple of 256
   const Weight* weight = nullptr;  // owned by the model's weight table, outlives the plan
+  std::uint32_t index = 0;         // of a kTensor
 };
 
 struct Step {
@@ -52,6 +54,10 @@ struct Plan {
   std::uint64_t arena_bytes = 0;
   std::uint32_t max_tokens = 0;   // N <= max_tokens
   std::uint32_t max_outputs = 0;  // R <= max_outputs
+  // A language model's step: 1..max_tokens ids, and f32 outputs without NaN or Inf (NonFinite). A
+  // general graph has neither: its inputs are `tensors`, its outputs what the ops give.
+  bool token_step = true;
+  std::vector<TensorSpec> tensors = {};  // specs of StepParams::tensors, all dimensions constant
 };
 
 /// Rows [row_begin, row_begin + n_rows) of a run belong to one sequence that has `past_tokens`
@@ -72,6 +78,7 @@ struct StepParams {
   std::span<const std::int32_t> output_rows;  // [R], ascending
   std::span<const SequenceSpan> sequences;
   KvStore* kv = nullptr;
+  std::span<const TensorView> tensors = {};  // host memory, kept by the caller until sync() returns
 
   std::uint32_t n_tokens() const noexcept { return static_cast<std::uint32_t>(ids.size()); }
 };

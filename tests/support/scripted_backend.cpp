@@ -93,6 +93,9 @@ class ScriptedExecutable final : public Executable {
   Result<std::span<const float>> output(std::size_t) override {
     return std::span<const float>(logits_).first(n_rows_ * vocab_);
   }
+  Result<TensorView> output_tensor(std::size_t) override {
+    return fail(internal_error("a scripted backend has logits only"));
+  }
   std::uint32_t n_fallback_steps() const noexcept override { return 0; }
 
  private:

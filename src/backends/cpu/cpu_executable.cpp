@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 
-#include "backends/cpu/fallback_step.hpp"
 #include "ops/attention/kv_cache.hpp"
 #include "ops/blocks.hpp"
 #include "ops/math/elementary.hpp"
@@ -78,36 +76,45 @@ Result<void> CpuExecutable::build_steps() {
   for (const Step& step : plan_.steps) {
     auto made = make_step(step, build);
     if (!made) return fail(std::move(made).error().in(step.label));
-    StepPtr kernel = *std::move(made);
-    const OpInfo& info = op_info(step.op.tag);
-    if (kernel == nullptr) {
-      if (!context_.allow_fallback) {
-        return fail(Error(ErrorKind::kDispatch, "D6",
-                          fmt::format("Op::{} ({}): no backend accepts it; tried cpu", info.name,
-                                      dtype_text(step)))
-                        .in(step.label));
-      }
-      if (info.reference == nullptr)
-        return fail(unsupported_op(info.name, "cpu", dtype_text(step)).in(step.label));
-      kernel = std::make_unique<FallbackStep>(step, error_);
-      ++n_fallback_;
-    }
-    steps_.push_back(std::move(kernel));
-    if (step.op.tag == OpTag::kTokenEmbed && step.inputs[0].kind == Operand::Kind::kIds) {
-      id_limits_.push_back(step.inputs[1].shape[0]);
-    }
-    if (step.op.tag == OpTag::kBlockAttention || step.op.tag == OpTag::kKvCache) {
-      const bool block = step.op.tag == OpTag::kBlockAttention;
-      const auto a = block ? BlockAttentionAttrs::from(step.op.attrs) : BlockAttentionAttrs{};
-      const std::uint32_t layer = block ? a.layer : KvCacheAttrs::from(step.op.attrs).layer;
-      if (kv_layers_.size() <= layer) kv_layers_.resize(layer + 1);
-      kv_layers_[layer] = block ? KvLayerShape{a.n_kv_heads, a.head_dim}
-                                : KvLayerShape{static_cast<std::uint32_t>(step.inputs[0].shape[1]),
-                                               static_cast<std::uint32_t>(step.inputs[0].shape[3])};
-      uses_kv_ = true;
-    }
+    CYB_TRY(note_step(step, *std::move(made)));
+    note_inputs(step);
   }
   return allocate(build);
+}
+
+/// `kernel` is null where the reference has to do it.
+Result<void> CpuExecutable::note_step(const Step& step, StepPtr kernel) {
+  fallbacks_.emplace_back();
+  if (kernel == nullptr) {
+    const OpInfo& info = op_info(step.op.tag);
+    if (!context_.allow_fallback) {
+      return fail(Error(ErrorKind::kDispatch, "D6",
+                        fmt::format("Op::{} ({}): no backend accepts it; tried cpu", info.name,
+                                    dtype_text(step)))
+                      .in(step.label));
+    }
+    const bool stateful = step.op.tag == OpTag::kKvCache || step.op.tag == OpTag::kBlockAttention;
+    if (stateful) return fail(unsupported_op(info.name, "cpu", dtype_text(step)).in(step.label));
+    fallbacks_.back().emplace(step);
+    ++n_fallback_;
+  }
+  steps_.push_back(std::move(kernel));
+  return {};
+}
+
+void CpuExecutable::note_inputs(const Step& step) {
+  if (step.op.tag == OpTag::kTokenEmbed && step.inputs[0].kind == Operand::Kind::kIds) {
+    id_limits_.push_back(step.inputs[1].shape[0]);
+  }
+  const bool block = step.op.tag == OpTag::kBlockAttention;
+  if (!block && step.op.tag != OpTag::kKvCache) return;
+  const auto a = block ? BlockAttentionAttrs::from(step.op.attrs) : BlockAttentionAttrs{};
+  const std::uint32_t layer = block ? a.layer : KvCacheAttrs::from(step.op.attrs).layer;
+  if (kv_layers_.size() <= layer) kv_layers_.resize(layer + 1);
+  kv_layers_[layer] = block ? KvLayerShape{a.n_kv_heads, a.head_dim}
+                            : KvLayerShape{static_cast<std::uint32_t>(step.inputs[0].shape[1]),
+                                           static_cast<std::uint32_t>(step.inputs[0].shape[3])};
+  uses_kv_ = true;
 }
 
 Result<void> CpuExecutable::allocate(const Build& build) {
@@ -165,7 +172,21 @@ Result<void> CpuExecutable::check_sequences(const StepParams& params) const {
   return {};
 }
 
+Result<void> CpuExecutable::check_tensors(const StepParams& params) const {
+  if (params.tensors.size() != plan_.tensors.size())
+    return fail(internal_error("a run with another number of tensors than its plan"));
+  for (std::size_t i = 0; i < params.tensors.size(); ++i) {
+    const TensorView& given = params.tensors[i];
+    const auto want = plan_.tensors[i].bind({});
+    if (!want || given.dtype != plan_.tensors[i].dtype || given.shape != *want)
+      return fail(internal_error(fmt::format("tensor {} does not fit its plan", i)));
+  }
+  return {};
+}
+
 Result<void> CpuExecutable::check(const StepParams& params) const {
+  CYB_TRY(check_tensors(params));
+  if (!plan_.token_step) return {};
   if (params.n_tokens() == 0) return fail(invalid_input("no tokens"));
   if (params.n_tokens() > plan_.max_tokens)
     return fail(invalid_input(
@@ -203,6 +224,11 @@ void CpuExecutable::copy_params(const StepParams& params) {
     s.pages = std::span<const std::uint32_t>(pages_).subspan(at, s.pages.size());
     at += s.pages.size();
   }
+  static constexpr std::byte kNothing{};  // of an empty tensor, which is not an absent one
+  tensors_.assign(params.tensors.begin(), params.tensors.end());
+  for (TensorView& tensor : tensors_) {
+    if (tensor.shape.count() == 0) tensor.data = &kNothing;
+  }
   run_ = {.k = context_.kernels,
           .pool = context_.pool,
           .n_threads = context_.pool->size(),
@@ -211,7 +237,8 @@ void CpuExecutable::copy_params(const StepParams& params) {
                      .positions = positions_,
                      .output_rows = output_rows_,
                      .sequences = sequences_,
-                     .kv = params.kv},
+                     .kv = params.kv,
+                     .tensors = tensors_},
           .kv = static_cast<CpuKvStore*>(params.kv),
           .shared = shared_.data(),
           .thread_scratch = thread_scratch_.data(),
@@ -257,38 +284,58 @@ void CpuExecutable::fill_ropes(unsigned thread) noexcept {
   }
 }
 
-void CpuExecutable::walk(unsigned thread, const std::stop_token& stop) noexcept {
-  fill_ropes(thread);
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
+void CpuExecutable::walk(std::size_t begin, std::size_t end, unsigned thread,
+                         const std::stop_token& stop) noexcept {
+  if (begin == 0) fill_ropes(thread);
+  for (std::size_t i = begin; i < end; ++i) {
     // Thread 0 decides before the barrier that all threads pass; the index keeps late readers from
     // a later decision.
-    if (thread == 0 && (stop.stop_requested() || error_))
-      stop_after_.store(i, std::memory_order_relaxed);
+    if (thread == 0 && stop.stop_requested()) stop_after_.store(i, std::memory_order_relaxed);
     run_.pool->barrier();
     if (stop_after_.load(std::memory_order_relaxed) <= i) return;
     steps_[i]->run(run_, thread);
   }
 }
 
+Result<void> CpuExecutable::run_all(const std::stop_token& stop) {
+  for (std::size_t begin = 0; begin < steps_.size();) {
+    std::size_t end = begin;
+    while (end < steps_.size() && steps_[end] != nullptr) ++end;
+    if (begin < end) {
+      auto body = [&, this](unsigned thread, unsigned) noexcept { walk(begin, end, thread, stop); };
+      context_.pool->run(body);
+      if (stop_after_.load(std::memory_order_relaxed) != kNoStop) return fail(cancelled(0));
+    }
+    for (; end < steps_.size() && steps_[end] == nullptr; ++end) {
+      if (stop.stop_requested()) return fail(cancelled(0));
+      CYB_TRY(fallbacks_[end]->call(run_));
+    }
+    begin = end;
+  }
+  return {};
+}
+
 Result<void> CpuExecutable::sync(std::stop_token stop) {
   if (!pending_) return fail(internal_error("sync without submit"));
   pending_ = false;
-  error_.reset();
   for (std::size_t i = 0; i < n_counters_; ++i) counters_[i].store(0, std::memory_order_relaxed);
   stop_after_.store(kNoStop, std::memory_order_relaxed);
-  auto body = [this, &stop](unsigned thread, unsigned) noexcept { walk(thread, stop); };
-  context_.pool->run(body);
-  if (error_) return fail(*std::move(error_));
-  if (stop_after_.load(std::memory_order_relaxed) != kNoStop) return fail(cancelled(0));
+  CYB_TRY(run_all(stop));
   ready_ = true;
   return {};
 }
 
-Result<std::span<const float>> CpuExecutable::output(std::size_t i) {
+Result<TensorView> CpuExecutable::output_tensor(std::size_t i) {
   if (!ready_ || i >= plan_.outputs.size())
     return fail(internal_error("no such output, or no finished run"));
   const Operand& operand = plan_.outputs[i];
-  return std::span<const float>(run_.f32(operand), run_.elements(operand));
+  return TensorView{operand.dtype, run_shape(operand, run_.params), run_.data(operand)};
+}
+
+Result<std::span<const float>> CpuExecutable::output(std::size_t i) {
+  CYB_ASSIGN(const TensorView tensor, output_tensor(i));
+  if (tensor.dtype != DType::kF32) return fail(internal_error("an output that is not f32"));
+  return std::span<const float>(tensor.as<float>(), static_cast<std::size_t>(tensor.shape.count()));
 }
 
 }  // namespace cyb::cpu

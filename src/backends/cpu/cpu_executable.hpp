@@ -1,12 +1,12 @@
-// CpuExecutable: the steps of a plan run as one SPMD region: every thread walks all steps, with a
-// barrier after each.
+// CpuExecutable: the steps of a plan run as SPMD regions: every thread walks all steps, with a
+// barrier after each. Steps of the reference run between regions.
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "backends/cpu/fallback_step.hpp"
 #include "backends/cpu/step.hpp"
 
 namespace cyb::cpu {
@@ -25,23 +25,31 @@ class CpuExecutable final : public Executable {
   Result<void> submit(const StepParams& params) override;
   Result<void> sync(std::stop_token stop) override;
   Result<std::span<const float>> output(std::size_t i) override;
+  Result<TensorView> output_tensor(std::size_t i) override;
   std::uint32_t n_fallback_steps() const noexcept override { return n_fallback_; }
 
  private:
   CpuExecutable(Plan plan, const ExecutableContext& context)
       : plan_(std::move(plan)), context_(context) {}
   Result<void> build_steps();
+  Result<void> note_step(const Step& step, StepPtr kernel);
+  void note_inputs(const Step& step);
   Result<void> allocate(const Build& build);
   Result<void> check(const StepParams& params) const;
   Result<void> check_sequences(const StepParams& params) const;
+  Result<void> check_tensors(const StepParams& params) const;
   void copy_params(const StepParams& params);
   Result<void> want_partials(const StepParams& params);
   void fill_ropes(unsigned thread) noexcept;
-  void walk(unsigned thread, const std::stop_token& stop) noexcept;
+  /// Steps [begin, end), none of them a fallback.
+  void walk(std::size_t begin, std::size_t end, unsigned thread,
+            const std::stop_token& stop) noexcept;
+  Result<void> run_all(const std::stop_token& stop);
 
   Plan plan_;
   ExecutableContext context_;
-  std::vector<StepPtr> steps_;
+  std::vector<StepPtr> steps_;  // null: fallbacks_ has it
+  std::vector<std::optional<FallbackStep>> fallbacks_;
   std::uint32_t n_fallback_ = 0;
   bool uses_kv_ = false;
   std::vector<KvLayerShape> kv_layers_;  // as the steps use them; head_dim 0: layer unused
@@ -59,10 +67,10 @@ class CpuExecutable final : public Executable {
   std::vector<std::int32_t> ids_, positions_, output_rows_;
   std::vector<SequenceSpan> sequences_;
   std::vector<std::uint32_t> pages_;
+  std::vector<TensorView> tensors_;
   Run run_;
   bool pending_ = false, ready_ = false;
   std::atomic<std::size_t> stop_after_{0};  // steps before this index run
-  std::optional<Error> error_;              // of a fallback step
 };
 
 }  // namespace cyb::cpu

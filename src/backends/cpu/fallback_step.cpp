@@ -3,12 +3,17 @@
 
 #include <exception>
 
+#include "backends/reference/step_runner.hpp"
+
 namespace cyb::cpu {
 
 TensorView FallbackStep::view(const Run& run, const Operand& operand) const {
   if (operand.kind == Operand::Kind::kNone) return {};
-  if (operand.kind == Operand::Kind::kWeight && cpu_weight(operand)->vector() == nullptr)
-    return cpu_weight(operand)->source();
+  if (operand.kind == Operand::Kind::kWeight && cpu_weight(operand)->vector() == nullptr) {
+    TensorView stored = cpu_weight(operand)->source();
+    stored.shape = operand.shape;
+    return stored;
+  }
   return {operand.dtype, run_shape(operand, run.params), run.data(operand)};
 }
 
@@ -18,17 +23,10 @@ Result<void> FallbackStep::call(const Run& run) const {
   for (const Operand& in : step_.inputs) inputs.push_back(view(run, in));
   for (const Operand& out : step_.outputs)
     outputs.push_back({out.dtype, run_shape(out, run.params), run.arena + out.offset});
-  return op_info(step_.op.tag)
-      .reference(RefCall{.attrs = step_.op.attrs, .inputs = inputs, .outputs = outputs});
-}
-
-void FallbackStep::run(const Run& run, unsigned thread) const noexcept {
-  if (thread != 0) return;
   try {
-    auto done = call(run);
-    if (!done) error_ = std::move(done).error().in(step_.label);
-  } catch (const std::exception& e) {
-    error_ = out_of_memory("cpu", 0, 0);
+    return reference::run_step({step_, inputs, outputs, run.params, nullptr, run.pool});
+  } catch (const std::bad_alloc&) {
+    return fail(out_of_memory("cpu", 0, 0).in(step_.label));
   }
 }
 

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "backends/reference/plan_check.hpp"
 #include "backends/reference/step_runner.hpp"
@@ -25,7 +27,21 @@ Result<std::unique_ptr<Executable>> ReferenceExecutable::compile(std::shared_ptr
   return std::unique_ptr<Executable>(std::move(out));
 }
 
+Result<void> ReferenceExecutable::check_tensors(const StepParams& params) const {
+  if (params.tensors.size() != plan_.tensors.size())
+    return fail(internal_error("a run with another number of tensors than its plan"));
+  for (std::size_t i = 0; i < params.tensors.size(); ++i) {
+    const TensorView& given = params.tensors[i];
+    const auto want = plan_.tensors[i].bind({});
+    if (!want || given.dtype != plan_.tensors[i].dtype || given.shape != *want)
+      return fail(internal_error(fmt::format("tensor {} does not fit its plan", i)));
+  }
+  return {};
+}
+
 Result<void> ReferenceExecutable::check(const StepParams& params) const {
+  CYB_TRY(check_tensors(params));
+  if (!plan_.token_step) return {};
   const std::size_t n = params.ids.size(), r = params.output_rows.size();
   if (n == 0 || n > plan_.max_tokens) {
     return fail(invalid_input(fmt::format("{} rows, the plan takes 1 to {}", n, plan_.max_tokens)));
@@ -92,7 +108,27 @@ void ReferenceExecutable::copy(const StepParams& params) {
     at += n;
   }
   run_.kv = dynamic_cast<KvAccess*>(params.kv);
-  run_.params = {run_.ids, run_.positions, run_.output_rows, run_.sequences, params.kv};
+  run_.params = {run_.ids, run_.positions, run_.output_rows, run_.sequences, params.kv, {}};
+}
+
+/// Tensors as the device sees them: the caller's memory, or a copy.
+Result<void> ReferenceExecutable::take_tensors(const StepParams& params) {
+  static constexpr std::byte kNothing{};  // of an empty tensor, which is not an absent one
+  run_.tensors.assign(params.tensors.begin(), params.tensors.end());
+  uploads_.resize(params.tensors.size());
+  for (std::size_t i = 0; i < params.tensors.size(); ++i) {
+    TensorView& tensor = run_.tensors[i];
+    const std::uint64_t bytes = tensor_bytes(tensor.dtype, tensor.shape).value_or(0);
+    if (bytes == 0) tensor.data = &kNothing;
+    if (bytes == 0 || device_->memory->host_visible()) continue;
+    if (uploads_[i] == nullptr) {
+      CYB_ASSIGN(uploads_[i], device_->memory->allocate(bytes, device_->name));
+    }
+    std::byte* to = uploads_[i]->data();
+    device_->memory->execute([&] { std::memcpy(to, tensor.data, bytes); });
+    tensor.data = to;
+  }
+  return {};
 }
 
 Result<void> ReferenceExecutable::submit(const StepParams& params) {
@@ -100,6 +136,8 @@ Result<void> ReferenceExecutable::submit(const StepParams& params) {
   done_ = false;
   CYB_TRY(check(params));
   copy(params);
+  CYB_TRY(take_tensors(params));
+  run_.params.tensors = run_.tensors;
   pending_ = true;
   return {};
 }
@@ -118,6 +156,8 @@ TensorView ReferenceExecutable::view(const Operand& operand) const {
       return list(run_.positions);
     case Operand::Kind::kOutputRows:
       return list(run_.output_rows);
+    case Operand::Kind::kTensor:
+      return {operand.dtype, shape, run_.tensors[operand.index].data};
     case Operand::Kind::kWeight: {
       TensorView weight = static_cast<const ReferenceWeight*>(operand.weight)->view();
       weight.shape = shape;
@@ -155,19 +195,20 @@ std::string ReferenceExecutable::producer(const Operand& output) const {
 
 Result<void> ReferenceExecutable::publish() {
   for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
-    const TensorView result = view(plan_.outputs[i]);
+    TensorView result = view(plan_.outputs[i]);
     const auto n = static_cast<std::size_t>(result.shape.count());
-    std::span<const float> values(result.as<float>(), n);
-    for (std::size_t k = 0; k < n; ++k) {
-      if (!std::isfinite(values[k])) {
+    for (std::size_t k = 0; plan_.token_step && k < n; ++k) {
+      if (!std::isfinite(result.as<float>()[k])) {
         return fail(non_finite(producer(plan_.outputs[i]), fmt::format("output {}", i), k));
       }
     }
     if (!device_->memory->host_visible()) {
-      staging_[i].assign(values.begin(), values.end());
-      values = staging_[i];
+      const std::uint64_t bytes = tensor_bytes(result.dtype, result.shape).value_or(0);
+      staging_[i].resize(std::max<std::uint64_t>(bytes, 1));
+      if (bytes != 0) std::memcpy(staging_[i].data(), result.data, bytes);
+      result.data = staging_[i].data();
     }
-    published_[i] = values;
+    published_[i] = result;
   }
   return {};
 }
@@ -181,10 +222,16 @@ Result<void> ReferenceExecutable::sync(std::stop_token stop) {
   return result;
 }
 
-Result<std::span<const float>> ReferenceExecutable::output(std::size_t i) {
+Result<TensorView> ReferenceExecutable::output_tensor(std::size_t i) {
   if (!done_ || i >= published_.size())
     return fail(internal_error("no such output of a finished run"));
   return published_[i];
+}
+
+Result<std::span<const float>> ReferenceExecutable::output(std::size_t i) {
+  CYB_ASSIGN(const TensorView tensor, output_tensor(i));
+  if (tensor.dtype != DType::kF32) return fail(internal_error("an output that is not f32"));
+  return std::span<const float>(tensor.as<float>(), static_cast<std::size_t>(tensor.shape.count()));
 }
 
 }  // namespace cyb::reference

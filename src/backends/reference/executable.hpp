@@ -29,6 +29,7 @@ class ReferenceExecutable final : public Executable {
   Result<void> submit(const StepParams& params) override;
   Result<void> sync(std::stop_token stop) override;
   Result<std::span<const float>> output(std::size_t i) override;
+  Result<TensorView> output_tensor(std::size_t i) override;
   std::uint32_t n_fallback_steps() const noexcept override { return 0; }
 
  private:
@@ -38,13 +39,16 @@ class ReferenceExecutable final : public Executable {
     std::vector<std::uint32_t> pages;  // of all sequences
     std::vector<SequenceSpan> sequences;
     KvAccess* kv = nullptr;
+    std::vector<TensorView> tensors;  // of device memory
     StepParams params;
   };
 
   ReferenceExecutable() = default;
   Result<void> check(const StepParams& params) const;
   Result<void> check_sequences(const StepParams& params) const;
+  Result<void> check_tensors(const StepParams& params) const;
   void copy(const StepParams& params);
+  Result<void> take_tensors(const StepParams& params);
   Result<void> run_steps(const std::stop_token& stop);
   Result<void> publish();
   TensorView view(const Operand& operand) const;
@@ -57,8 +61,9 @@ class ReferenceExecutable final : public Executable {
   std::uint32_t kv_layers_ = 0;  // layers that steps read
   Run run_;
   bool pending_ = false, done_ = false;
-  std::vector<std::vector<float>> staging_;        // of memory that the host cannot read
-  std::vector<std::span<const float>> published_;  // one per plan output
+  std::vector<std::unique_ptr<DeviceBlock>> uploads_;  // tensors, where the host's are not visible
+  std::vector<std::vector<std::byte>> staging_;        // outputs, likewise
+  std::vector<TensorView> published_;                  // one per plan output
 };
 
 }  // namespace cyb::reference

@@ -20,6 +20,8 @@ Result<void> check_operand(const Plan& plan, const Operand& operand) {
     }
     return {};
   }
+  if (operand.kind == Operand::Kind::kTensor && operand.index >= plan.tensors.size())
+    return fail(internal_error("a tensor operand that the plan does not list"));
   if (operand.kind != Operand::Kind::kArena) return {};
   const auto bytes = tensor_bytes(operand.dtype, operand.shape);
   if (!bytes || operand.offset % 64 != 0 || !range_fits(operand.offset, *bytes, plan.arena_bytes)) {
@@ -82,8 +84,8 @@ Result<PlanFacts> check_plan(const Plan& plan) {
     note_facts(step, facts);
   }
   for (const Operand& out : plan.outputs) {
-    if (out.kind != Operand::Kind::kArena || out.dtype != DType::kF32) {
-      return fail(internal_error("plan outputs are f32 values of the arena"));
+    if (out.kind != Operand::Kind::kArena || (plan.token_step && out.dtype != DType::kF32)) {
+      return fail(internal_error("plan outputs are values of the arena, f32 for a token step"));
     }
     CYB_TRY(check_operand(plan, out));
   }
