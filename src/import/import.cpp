@@ -13,11 +13,12 @@
 #include "import/gguf/gguf_import.hpp"
 #include "import/gguf/gguf_source.hpp"
 #include "import/hf/hf_import.hpp"
+#include "import/onnx/onnx_import.hpp"
 
 namespace cyb {
 namespace {
 
-enum class SourceKind { kGguf, kFolder, kSafetensors };
+enum class SourceKind { kGguf, kFolder, kSafetensors, kOnnx };
 
 struct Source {
   SourceKind kind = SourceKind::kGguf;
@@ -45,12 +46,15 @@ Result<Source> classify(const std::string& path) {
   CYB_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   if (file->text().starts_with("GGUF") || name.ends_with(".gguf"))
     return Source{SourceKind::kGguf, "", ""};
-  return fail(invalid_input(path + " is no GGUF file, safetensors file or checkpoint folder"));
+  if (onnx::is_onnx(path)) return Source{SourceKind::kOnnx, "", ""};
+  return fail(
+      invalid_input(path + " is no GGUF, safetensors or ONNX file and no checkpoint folder"));
 }
 
 Result<std::vector<std::string>> files_of(const std::string& path) {
   CYB_ASSIGN(const Source source, classify(path));
   if (source.kind == SourceKind::kGguf) return gguf::part_paths(path);
+  if (source.kind == SourceKind::kOnnx) return onnx::onnx_files(path);
   return hf::folder_files(source.folder, source.file);
 }
 
@@ -61,6 +65,7 @@ Result<ModelDraft> read_source(const std::string& path, ImportReport& report,
   report.source = path;
   CYB_ASSIGN(const Source source, classify(path));
   if (source.kind == SourceKind::kGguf) return gguf::read_gguf(path, report, options);
+  if (source.kind == SourceKind::kOnnx) return onnx::read_onnx(path, report, options);
   return hf::read_folder(source.folder, source.file, report, options);
 }
 
@@ -101,7 +106,7 @@ bool is_import_source(const std::string& path) {
   if (is_folder(path)) return true;
   std::error_code code;
   if (!std::filesystem::is_regular_file(path, code)) return false;
-  return path.ends_with(".safetensors") || starts_as_gguf(path);
+  return path.ends_with(".safetensors") || starts_as_gguf(path) || onnx::is_onnx(path);
 }
 
 }  // namespace cyb

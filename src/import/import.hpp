@@ -1,6 +1,6 @@
-// Import: GGUF files and Hugging Face folders become a ModelDraft, then one `.model` file. Nothing
-// is dropped silently: every tensor and every configuration key is used, known to be harmless, or
-// refused by name.
+// Import: GGUF files, Hugging Face folders and ONNX files become a ModelDraft, then one `.model`
+// file. Nothing is dropped silently: every tensor and every configuration key is used, known to be
+// harmless, or refused by name.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,23 @@ struct ReportTemplate {
   std::string problem;       // "": it compiles; else the reason with line and column
 };
 
+/// An input or output of a graph.
+struct ReportValue {
+  std::string name, dtype, shape;
+};
+
+struct ReportOp {
+  std::string name;  // of the source
+  std::uint64_t count = 0;
+};
+
+/// Of a source that is a graph and no text model.
+struct ReportGraph {
+  std::vector<ReportValue> inputs, outputs;
+  std::vector<ReportOp> ops;
+  std::uint64_t n_nodes = 0;  // of ours
+};
+
 /// What the importer understood; printed by `cyb-llm import`.
 struct ImportReport {
   std::string source, source_format;
@@ -65,6 +82,7 @@ struct ImportReport {
   std::vector<std::string> skipped;      // tensors that carry no information
   std::vector<std::string> assumptions;  // what the source does not say
   std::vector<std::string> warnings;
+  std::optional<ReportGraph> graph;  // then nothing is said of layers and text
   std::optional<WrittenModel> written;
 };
 
@@ -74,8 +92,8 @@ std::string report_text(const ImportReport& report);
 std::string report_json(const ImportReport& report);
 
 /// Reads a source without its weights (they stay in the mapped files until the draft is written).
-/// `path`: a GGUF file, the first shard of a split GGUF, a Hugging Face folder, or a .safetensors
-/// file with config.json beside it. Errors: Io, Format, InvalidConfig, MissingTensor,
+/// `path`: a GGUF file, the first shard of a split GGUF, a Hugging Face folder, a .safetensors file
+/// with config.json beside it, or an ONNX file. Errors: Io, Format, InvalidConfig, MissingTensor,
 /// SourceEncoding, Tokenizer, NotBuilt.
 Result<ModelDraft> read_source(const std::string& path, ImportReport& report,
                                const ImportOptions& options = {});
@@ -88,7 +106,7 @@ Result<WrittenModel> import_model(const std::string& source, const std::string& 
 Result<SourceKey> source_key(const std::string& path);
 
 /// True if `path` names something read_source takes: a folder, or a file that starts as a GGUF or
-/// is named *.safetensors.
+/// an ONNX model or is named *.safetensors.
 bool is_import_source(const std::string& path);
 
 }  // namespace cyb

@@ -13,9 +13,9 @@ constexpr int kLabelWidth = 12;
 
 std::string size_text(std::uint64_t bytes) {
   const double value = static_cast<double>(bytes);
-  if (bytes >= 1'000'000'000) return fmt::format("{:.2f} GB", value / 1e9);
-  if (bytes >= 1'000'000) return fmt::format("{:.1f} MB", value / 1e6);
-  return fmt::format("{:.1f} kB", value / 1e3);
+  if (bytes >= std::uint64_t{1} << 30) return fmt::format("{:.2f} GiB", value / 0x1p30);
+  if (bytes >= std::uint64_t{1} << 20) return fmt::format("{:.1f} MiB", value / 0x1p20);
+  return fmt::format("{:.1f} KiB", value / 0x1p10);
 }
 
 std::string count_text(std::uint64_t count) {
@@ -64,6 +64,28 @@ std::string tokenizer_text(const ImportReport& r) {
                      r.add_bos ? "added" : "not added", r.add_eos ? "added" : "not added");
 }
 
+/// "B x [1, 3, H, W] f32, ..." of inputs or outputs, one line each.
+std::vector<std::string> value_lines(const std::vector<ReportValue>& values) {
+  std::vector<std::string> out;
+  for (const ReportValue& v : values)
+    out.push_back(fmt::format("{} {} {}", json_quote(v.name), v.dtype, v.shape));
+  return out;
+}
+
+std::string ops_text(const ReportGraph& graph) {
+  std::string out;
+  for (const ReportOp& op : graph.ops)
+    out += fmt::format("{}{} x{}", out.empty() ? "" : ", ", op.name, op.count);
+  return out;
+}
+
+void add_graph(const ReportGraph& graph, Lines& out) {
+  out.list("inputs", value_lines(graph.inputs));
+  out.list("outputs", value_lines(graph.outputs));
+  out.add("operators", ops_text(graph));
+  out.add("graph", fmt::format("{} nodes", graph.n_nodes));
+}
+
 class JsonObject {
  public:
   void text(std::string_view key, std::string_view value) { raw(key, json_quote(value)); }
@@ -90,6 +112,28 @@ std::string token_json(const ReportToken& token) {
   JsonObject out;
   out.number("id", token.id);
   out.text("text", token.text);
+  return out.take();
+}
+
+std::string values_json(const std::vector<ReportValue>& values) {
+  std::string out;
+  for (const ReportValue& v : values) {
+    JsonObject one;
+    one.text("name", v.name);
+    one.text("dtype", v.dtype);
+    one.text("shape", v.shape);
+    out += (out.empty() ? "" : ",") + one.take();
+  }
+  return "[" + out + "]";
+}
+
+std::string graph_json(const ReportGraph& graph) {
+  JsonObject out, ops;
+  for (const ReportOp& op : graph.ops) ops.number(op.name, op.count);
+  out.raw("inputs", values_json(graph.inputs));
+  out.raw("outputs", values_json(graph.outputs));
+  out.raw("operators", ops.take());
+  out.number("nodes", graph.n_nodes);
   return out.take();
 }
 
@@ -144,21 +188,7 @@ void add_text(const ImportReport& r, JsonObject& out) {
   out.text("sampling", r.sampling);
 }
 
-}  // namespace
-
-std::string report_text(const ImportReport& r) {
-  Lines out;
-  out.add("source", fmt::format("{} ({})", r.source, r.source_format));
-  out.add("name", r.name);
-  out.add("model", fmt::format("{}, family {}, {}", r.model_type, r.family, r.architecture));
-  out.add("size", fmt::format("{} parameters, {} tensors, {}", count_text(r.parameters),
-                              r.n_tensors, size_text(r.weights_bytes)));
-  std::string encodings;
-  for (const ReportEncoding& row : r.encodings) {
-    encodings += fmt::format("{}{} x{} ({})", encodings.empty() ? "" : ", ", row.name, row.count,
-                             size_text(row.bytes));
-  }
-  out.add("encodings", encodings);
+void add_model(const ImportReport& r, Lines& out) {
   out.add("layers", fmt::format("{} of width {}, {} heads, {} kv heads of {}, ffn {}", r.n_layers,
                                 r.hidden_size, r.n_heads, r.n_kv_heads, r.head_dim, r.ffn_size));
   out.add("vocabulary",
@@ -171,6 +201,29 @@ std::string report_text(const ImportReport& r) {
   out.add("stops at", joined(r.stops));
   out.add("template", template_text(r.chat_template));
   out.add("sampling", r.sampling);
+}
+
+}  // namespace
+
+std::string report_text(const ImportReport& r) {
+  Lines out;
+  out.add("source", fmt::format("{} ({})", r.source, r.source_format));
+  out.add("name", r.name);
+  if (!r.graph)
+    out.add("model", fmt::format("{}, family {}, {}", r.model_type, r.family, r.architecture));
+  out.add("size", fmt::format("{} parameters, {} tensors, {}", count_text(r.parameters),
+                              r.n_tensors, size_text(r.weights_bytes)));
+  std::string encodings;
+  for (const ReportEncoding& row : r.encodings) {
+    encodings += fmt::format("{}{} x{} ({})", encodings.empty() ? "" : ", ", row.name, row.count,
+                             size_text(row.bytes));
+  }
+  out.add("encodings", encodings);
+  if (r.graph) {
+    add_graph(*r.graph, out);
+  } else {
+    add_model(r, out);
+  }
   out.list("skipped", r.skipped);
   out.list("assumed", r.assumptions);
   out.list("warning", r.warnings);
@@ -188,6 +241,7 @@ std::string report_json(const ImportReport& r) {
   out.text("architecture", r.architecture);
   add_sizes(r, out);
   add_text(r, out);
+  if (r.graph) out.raw("graph", graph_json(*r.graph));
   out.texts("skipped", r.skipped);
   out.texts("assumptions", r.assumptions);
   out.texts("warnings", r.warnings);

@@ -117,8 +117,7 @@ Result<std::vector<Val>> Builder::name_outputs(std::span<const std::pair<std::st
     const bool copy = values_[value].origin != Origin::kNode || seen.contains(value);
     if (copy) {
       // An output that is an input, a constant or another output: a copy under its own name.
-      const std::size_t rank = values_[value].spec.rank();
-      CYB_ASSIGN(Op op, make_op(OpTag::kReshape, {{"shape", std::vector<std::int64_t>(rank, 0)}}));
+      CYB_ASSIGN(Op op, make_op(OpTag::kIdentity));
       Value made;
       made.spec = values_[value].spec;
       made.origin = Origin::kNode;

@@ -32,6 +32,9 @@ class Call {
   void out(std::size_t k, Val value);
   std::string_view op() const noexcept { return node_.op_type; }
   std::int64_t opset() const noexcept { return opset_; }
+  /// True if the graph may replace output 0 where it is NaN.
+  bool nan_tested() const noexcept { return nan_tested_; }
+  void set_nan_tested(bool value) noexcept { nan_tested_ = value; }
 
   // Attributes: those that are not read are refused after the lowering.
   bool has_attr(std::string_view name);
@@ -110,6 +113,7 @@ class Call {
   std::int64_t opset_;
   std::vector<Val> inputs_, outputs_;
   std::vector<bool> read_;  // of each attribute
+  bool nan_tested_ = false;
   std::optional<Error> error_;
 };
 

@@ -46,6 +46,11 @@ void lower_shrink(Call& c) {
                {c.in(0)}));
 }
 
+void lower_swiglu(Call& c) {
+  const auto alpha = static_cast<float>(c.f("alpha", 1));
+  c.out(0, c.emit("Mul", {c.emit("Swish", {{"alpha", alpha}}, {c.in(0)}), c.in(1)}));
+}
+
 void lower_gelu(Call& c) {
   const std::string approximate = c.s("approximate", "none");
   if (approximate != "none" && approximate != "tanh") c.refuse("approximate " + approximate);
@@ -57,7 +62,8 @@ void lower_prelu(Call& c) {
   const Val x = c.in(0);
   Val slope = c.in(1);
   const std::size_t rank = c.rank(x), own = c.rank(slope);
-  if (own <= 1 && rank > 1 && c.dim(slope, 0) != Dim(1)) {
+  const bool by_channel = c.opset() < 7 && own == 1;
+  if (!by_channel && own <= 1 && rank > 1 && c.dim(slope, 0) != Dim(1)) {
     std::vector<std::int64_t> shape(rank, 1);
     if (own == 1) shape[rank - 1] = -1;
     slope = c.reshape(slope, std::move(shape));
@@ -67,6 +73,16 @@ void lower_prelu(Call& c) {
   c.out(0, c.emit("PRelu", {x, slope}));
 }
 
+/// Softmax as its formula: a row of -Inf gives NaN, which the graph asks for, and is no error.
+Val softmax_with_nan(Call& c, Val x, std::int64_t dim) {
+  const auto reduce = [&](Val v, std::int64_t kind) {
+    return c.emit("Reduce", {{"kind", kind}, {"keep", std::int64_t{1}}},
+                  {v, c.int_list(std::span(&dim, 1))});
+  };
+  const Val e = c.emit("Exp", {c.emit("Sub", {x, reduce(x, 2)})});
+  return c.emit("Div", {e, reduce(e, 0)});
+}
+
 /// Before opset 13 the dimensions from `axis` on are one row.
 void lower_softmax(Call& c) {
   const Val x = c.in(0);
@@ -74,6 +90,8 @@ void lower_softmax(Call& c) {
   const bool rows = c.opset() < 13;
   const std::size_t axis = c.axis(c.i("axis", rows ? 1 : -1), rank);
   const auto run = [&](Val v, std::size_t dim) {
+    const bool nan_wanted = c.op() == "Softmax" && (c.nan_tested() || c.dtype(v) == DType::kF64);
+    if (nan_wanted) return softmax_with_nan(c, v, static_cast<std::int64_t>(dim));
     return c.emit(c.op(), {{"dim", static_cast<std::int64_t>(dim)}}, {v});
   };
   if (!rows || axis + 1 == rank) return c.out(0, run(x, axis));
@@ -94,7 +112,7 @@ std::span<const OpRow> rows_activation() noexcept {
       OpRow{"LeakyRelu", 6, lower_one<"slope", "alpha", 10>},
       OpRow{"LogSoftmax", 1, lower_softmax},
       OpRow{"Mish", 18, lower_plain},
-      OpRow{"PRelu", 7, lower_prelu},
+      OpRow{"PRelu", 6, lower_prelu},
       OpRow{"Relu", 6, lower_plain},
       OpRow{"Selu", 6, lower_selu},
       OpRow{"Shrink", 9, lower_shrink},
@@ -102,6 +120,7 @@ std::span<const OpRow> rows_activation() noexcept {
       OpRow{"Softmax", 1, lower_softmax},
       OpRow{"Softplus", 1, lower_plain},
       OpRow{"Softsign", 1, lower_plain},
+      OpRow{"SwiGLU", 28, lower_swiglu},
       OpRow{"Swish", 24, lower_one<"alpha", "alpha", 1000>},
       OpRow{"Tanh", 6, lower_plain},
       OpRow{"ThresholdedRelu", 10, lower_one<"alpha", "alpha", 1000>}};

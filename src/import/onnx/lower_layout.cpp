@@ -17,6 +17,7 @@ void lower_identity(Call& c) {
 
 void lower_dropout(Call& c) {
   c.ignore({"ratio", "seed"});
+  if (c.opset() < 7 && c.i("is_test", 0) == 0) c.refuse("is_test = 0");
   if (c.has(2)) {
     const auto training = c.known_ints(c.in(2));
     if (!training || training->empty() || (*training)[0] != 0) c.refuse("training_mode");
@@ -173,6 +174,10 @@ void lower_depth_to_space(Call& c) {
 }
 
 void lower_space_to_depth(Call& c) {
+  const std::string mode = c.s("mode", "DCR");
+  if (mode == "CRD")
+    return c.out(0, c.emit("PixelUnshuffle", {{"r", c.i("blocksize", 0)}}, {c.in(0)}));
+  if (mode != "DCR") c.refuse("the mode " + mode);
   c.out(0, c.emit("SpaceToDepth", {{"block", c.i("blocksize", 0)}}, {c.in(0)}));
 }
 
@@ -192,7 +197,7 @@ std::span<const OpRow> rows_layout() noexcept {
   static constexpr std::array kRows = {OpRow{"CenterCropPad", 18, lower_center_crop_pad},
                                        OpRow{"Concat", 4, lower_concat},
                                        OpRow{"DepthToSpace", 1, lower_depth_to_space},
-                                       OpRow{"Dropout", 7, lower_dropout},
+                                       OpRow{"Dropout", 6, lower_dropout},
                                        OpRow{"Expand", 8, lower_expand},
                                        OpRow{"Flatten", 1, lower_flatten},
                                        OpRow{"Identity", 1, lower_identity},

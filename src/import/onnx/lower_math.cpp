@@ -50,11 +50,23 @@ constexpr std::array kSame = {Pair{"Abs", "Abs"},
                               Pair{"Tan", "Tan"},
                               Pair{"Xor", "Xor"}};
 
+/// The second operand before opset 7: broadcast only if it says so, from dimension `axis` on.
+Val second(Call& c) {
+  const Val a = c.in(0), b = c.in(1);
+  if (c.opset() >= 7 || b == 0) return b;
+  const std::int64_t broadcast = c.i("broadcast", 0);
+  const bool placed = c.has_attr("axis");
+  const std::size_t rank = c.rank(a), own = c.rank(b);
+  const std::size_t axis = placed ? c.axis(c.i("axis", 0), rank) : 0;
+  if (broadcast == 0 || !placed || axis + own >= rank || own == 0) return b;
+  std::vector<std::int64_t> shape(own + rank - axis - own, 1);
+  std::fill_n(shape.begin(), own, 0);
+  return c.reshape(b, std::move(shape));
+}
+
 void lower_same(Call& c) {
   const auto at = std::ranges::find(kSame, c.op(), &Pair::onnx);
-  std::vector<Val> inputs;
-  for (std::size_t k = 0; k < c.n_in(); ++k) inputs.push_back(c.in(k));
-  c.out(0, c.emit(at->ours, std::move(inputs)));
+  c.out(0, c.emit(at->ours, {c.in(0), second(c)}));
 }
 
 void lower_compare(Call& c) {
@@ -62,7 +74,7 @@ void lower_compare(Call& c) {
                                  std::string_view("Less"),    std::string_view("LessOrEqual"),
                                  std::string_view("Greater"), std::string_view("GreaterOrEqual")};
   const auto kind = std::ranges::find(kKinds, c.op()) - kKinds.begin();
-  c.out(0, c.emit("Compare", {{"kind", std::int64_t{kind}}}, {c.in(0), c.in(1)}));
+  c.out(0, c.emit("Compare", {{"kind", std::int64_t{kind}}}, {c.in(0), second(c)}));
 }
 
 /// Max and Min of any number of inputs.
@@ -85,10 +97,44 @@ void lower_mod(Call& c) {
   c.out(0, c.emit("Mod", {{"fmod", c.i("fmod", 0)}}, {c.in(0), c.in(1)}));
 }
 
+/// The unsigned type of the same width; the type itself where it is unsigned.
+DType unsigned_of(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return DType::kU8;
+    case DType::kI16:
+      return DType::kUint16;
+    case DType::kI32:
+      return DType::kUint32;
+    case DType::kI64:
+      return DType::kUint64;
+    default:
+      return dtype;
+  }
+}
+
+Val bits_as(Call& c, Val value, DType dtype) {
+  if (c.dtype(value) == dtype) return value;
+  return c.emit("BitCast", {{"dtype", static_cast<std::int64_t>(dtype)}}, {value});
+}
+
+/// A signed shift is one of the bits: ours gives 0 from the width on, and a negative amount is a
+/// large one. To the right a negative number is shifted as its complement, which fills with ones.
 void lower_bit_shift(Call& c) {
   const std::string direction = c.s("direction", "");
   if (direction != "LEFT" && direction != "RIGHT") c.refuse("a direction but LEFT and RIGHT");
-  c.out(0, c.emit("BitShift", {{"left", std::int64_t{direction == "LEFT"}}}, {c.in(0), c.in(1)}));
+  const bool left = direction == "LEFT";
+  const DType dtype = c.dtype(c.in(0)), plain = unsigned_of(dtype);
+  const bool complement = dtype != plain && !left;
+  Val x = c.in(0), negative = 0;
+  if (complement) {
+    negative = c.emit("Compare", {{"kind", std::int64_t{2}}}, {x, c.scalar(0, dtype)});
+    x = c.emit("Where", {negative, c.emit("BitwiseNot", {x}), x});
+  }
+  const Val shifted = c.emit("BitShift", {{"left", std::int64_t{left}}},
+                             {bits_as(c, x, plain), bits_as(c, c.in(1), plain)});
+  const Val y = bits_as(c, shifted, dtype);
+  c.out(0, complement ? c.emit("Where", {negative, c.emit("BitwiseNot", {y}), y}) : y);
 }
 
 void lower_clip(Call& c) {
@@ -133,13 +179,13 @@ std::span<const OpRow> rows_math() noexcept {
   static constexpr std::array kRows = {OpRow{"Abs", 6, lower_same},
                                        OpRow{"Acos", 7, lower_same},
                                        OpRow{"Acosh", 9, lower_same},
-                                       OpRow{"Add", 7, lower_same},
-                                       OpRow{"And", 7, lower_same},
+                                       OpRow{"Add", 1, lower_same},
+                                       OpRow{"And", 1, lower_same},
                                        OpRow{"Asin", 7, lower_same},
                                        OpRow{"Asinh", 9, lower_same},
                                        OpRow{"Atan", 7, lower_same},
                                        OpRow{"Atanh", 9, lower_same},
-                                       OpRow{"BitCast", 7, lower_bit_cast},
+                                       OpRow{"BitCast", 26, lower_bit_cast},
                                        OpRow{"BitShift", 11, lower_bit_shift},
                                        OpRow{"BitwiseAnd", 18, lower_same},
                                        OpRow{"BitwiseNot", 18, lower_same},
@@ -152,38 +198,38 @@ std::span<const OpRow> rows_math() noexcept {
                                        OpRow{"Cos", 7, lower_same},
                                        OpRow{"Cosh", 9, lower_same},
                                        OpRow{"Det", 11, lower_same},
-                                       OpRow{"Div", 7, lower_same},
-                                       OpRow{"Equal", 7, lower_compare},
+                                       OpRow{"Div", 1, lower_same},
+                                       OpRow{"Equal", 1, lower_compare},
                                        OpRow{"Erf", 9, lower_same},
                                        OpRow{"Exp", 6, lower_same},
                                        OpRow{"Floor", 6, lower_same},
-                                       OpRow{"Greater", 7, lower_compare},
+                                       OpRow{"Greater", 1, lower_compare},
                                        OpRow{"GreaterOrEqual", 12, lower_compare},
                                        OpRow{"IsInf", 10, lower_is_inf},
                                        OpRow{"IsNaN", 9, lower_same},
-                                       OpRow{"Less", 7, lower_compare},
+                                       OpRow{"Less", 1, lower_compare},
                                        OpRow{"LessOrEqual", 12, lower_compare},
                                        OpRow{"Log", 6, lower_same},
                                        OpRow{"Max", 6, lower_extreme},
                                        OpRow{"Mean", 6, lower_sum},
                                        OpRow{"Min", 6, lower_extreme},
                                        OpRow{"Mod", 10, lower_mod},
-                                       OpRow{"Mul", 7, lower_same},
+                                       OpRow{"Mul", 1, lower_same},
                                        OpRow{"Neg", 6, lower_same},
                                        OpRow{"Not", 1, lower_same},
-                                       OpRow{"Or", 7, lower_same},
-                                       OpRow{"Pow", 7, lower_same},
+                                       OpRow{"Or", 1, lower_same},
+                                       OpRow{"Pow", 1, lower_same},
                                        OpRow{"Reciprocal", 6, lower_same},
                                        OpRow{"Round", 11, lower_same},
                                        OpRow{"Sign", 9, lower_same},
                                        OpRow{"Sin", 7, lower_same},
                                        OpRow{"Sinh", 9, lower_same},
                                        OpRow{"Sqrt", 6, lower_same},
-                                       OpRow{"Sub", 7, lower_same},
+                                       OpRow{"Sub", 1, lower_same},
                                        OpRow{"Sum", 6, lower_sum},
                                        OpRow{"Tan", 7, lower_same},
                                        OpRow{"Where", 9, lower_where},
-                                       OpRow{"Xor", 7, lower_same}};
+                                       OpRow{"Xor", 1, lower_same}};
   return kRows;
 }
 

@@ -10,9 +10,35 @@ NamedAttr eps(Call& c, double fallback = 1e-5F) {
   return {"eps", static_cast<float>(c.f("epsilon", fallback))};
 }
 
+/// Batch statistics: what training does, and the running ones for the next step.
+void batch_norm_training(Call& c, NamedAttr e) {
+  const Val x = c.in(0);
+  const double momentum = c.f("momentum", 0.9F);
+  std::vector<std::int64_t> axes;
+  for (std::size_t k = 0; k < c.rank(x); ++k) {
+    if (k != 1) axes.push_back(static_cast<std::int64_t>(k));
+  }
+  const auto mean_of = [&](Val v, bool keep) {
+    return c.emit("Reduce", {{"kind", std::int64_t{1}}, {"keep", std::int64_t{keep}}},
+                  {v, c.int_list(axes)});
+  };
+  const Val mean = mean_of(x, false);
+  const Val centred = c.emit("Sub", {x, mean_of(x, true)});
+  const Val variance = mean_of(c.emit("Mul", {centred, centred}), false);
+  const auto running = [&](Val old, Val now) {
+    const Val kept = c.emit("Mul", {old, c.scalar(momentum, c.dtype(old))});
+    return c.emit("Add", {kept, c.emit("Mul", {now, c.scalar(1 - momentum, c.dtype(now))})});
+  };
+  c.out(0, c.emit("BatchNorm", {std::move(e), {"momentum", 0.0F}},
+                  {x, c.in(1), c.in(2), mean, variance}));
+  c.out(1, running(c.in(3), mean));
+  c.out(2, running(c.in(4), variance));
+}
+
 void lower_batch_norm(Call& c) {
+  if (c.opset() >= 14 && c.i("training_mode", 0) != 0) return batch_norm_training(c, eps(c));
   c.ignore({"momentum"});
-  if (c.i("training_mode", 0) != 0) c.refuse("training_mode");
+  if (c.opset() < 7 && c.i("is_test", 0) == 0) c.refuse("is_test = 0");
   if (c.i("spatial", 1) != 1) c.refuse("spatial = 0");
   c.out(0, c.emit("BatchNorm", {eps(c), {"momentum", 0.0F}},
                   {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)}));
@@ -88,14 +114,15 @@ void lower_mean_variance(Call& c) {
 }  // namespace
 
 std::span<const OpRow> rows_norm() noexcept {
-  static constexpr std::array kRows = {OpRow{"BatchNormalization", 7, lower_batch_norm},
-                                       OpRow{"GroupNormalization", 18, lower_group_norm},
-                                       OpRow{"InstanceNormalization", 6, lower_instance_norm},
-                                       OpRow{"LRN", 1, lower_lrn},
-                                       OpRow{"LayerNormalization", 17, lower_layer_norm},
-                                       OpRow{"LpNormalization", 1, lower_lp_norm},
-                                       OpRow{"MeanVarianceNormalization", 9, lower_mean_variance},
-                                       OpRow{"RMSNormalization", 23, lower_rms_norm}};
+  static constexpr std::array kRows = {
+      OpRow{"BatchNormalization", 6, lower_batch_norm},
+      OpRow{"GroupNormalization", 18, lower_group_norm},
+      OpRow{"InstanceNormalization", 6, lower_instance_norm},
+      OpRow{"LRN", 1, lower_lrn},
+      OpRow{"LayerNormalization", 1, lower_layer_norm},  // onnxruntime's, before the schema's 17
+      OpRow{"LpNormalization", 1, lower_lp_norm},
+      OpRow{"MeanVarianceNormalization", 9, lower_mean_variance},
+      OpRow{"RMSNormalization", 23, lower_rms_norm}};
   return kRows;
 }
 

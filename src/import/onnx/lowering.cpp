@@ -8,8 +8,10 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <ranges>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/json_text.hpp"
 #include "base/limits.hpp"
@@ -19,7 +21,8 @@
 namespace cyb::onnx {
 namespace {
 
-constexpr std::int64_t kOldestOpset = 7;
+// Opset 7 and later is what this importer is for; an older model runs where its ops mean the same.
+constexpr std::int64_t kOldestOpset = 1;
 
 using Names = std::unordered_map<std::string_view, Val>;
 
@@ -32,8 +35,9 @@ struct Frame {
   std::vector<std::string_view> outputs;  // of the body, in the order of the call's outputs
   std::span<const OpsetId> opsets;
   std::span<const AttributeProto> defaults;
-  std::shared_ptr<const GraphProto> own;  // a parsed sub-graph
-  std::deque<NodeProto> resolved;         // nodes whose attributes came from the call
+  std::shared_ptr<const GraphProto> own;            // a parsed sub-graph
+  std::unordered_set<std::string_view> nan_tested;  // what IsNaN and Where read
+  std::deque<NodeProto> resolved;                   // nodes whose attributes came from the call
 };
 
 std::string shown_op(const NodeProto& node) {
@@ -69,7 +73,7 @@ class Lowering {
     main.opsets = model_.opsets;
     CYB_TRY(add_initializers(model_.graph, main));
     CYB_TRY(add_inputs(main));
-    frames_.push_back(std::move(main));
+    push(std::move(main));
     CYB_TRY(walk());
     std::vector<std::pair<std::string, Val>> outputs;
     for (const ValueInfo& output : model_.graph.outputs) {
@@ -205,6 +209,8 @@ class Lowering {
       return fail(onnx_error(fmt::format("opset {} has no such operator", opset)));
     ++out_.op_counts[shown_op(*node)];
     Call call(builder_, files_, *node, opset, std::move(inputs));
+    call.set_nan_tested(!node->outputs.empty() &&
+                        frames_.back().nan_tested.contains(node->outputs[0]));
     row->lower(call);
     CYB_ASSIGN(const std::vector<Val> values, call.finish());
     return define(*node, values);
@@ -267,8 +273,22 @@ class Lowering {
                  lookup(k < node.inputs.size() ? node.inputs[k] : std::string_view()));
       frame.names.emplace(f.inputs[k], value);
     }
-    frames_.push_back(std::move(frame));
+    push(std::move(frame));
     return {};
+  }
+
+  /// A NaN may be tested for, or be replaced where a mask says so; converted before that or not.
+  void push(Frame frame) {
+    for (const NodeProto& node : frame.nodes | std::views::reverse) {
+      const bool tests = node.op_type == "IsNaN" || node.op_type == "Where";
+      const bool passes =
+          node.op_type == "Cast" || node.op_type == "CastLike" || node.op_type == "Identity";
+      if (tests) frame.nan_tested.insert(node.inputs.begin(), node.inputs.end());
+      const bool passed = passes && !node.outputs.empty() && !node.inputs.empty() &&
+                          frame.nan_tested.contains(node.outputs[0]);
+      if (passed) frame.nan_tested.insert(node.inputs[0]);
+    }
+    frames_.push_back(std::move(frame));
   }
 
   /// An If whose condition is known: the branch that is taken.
@@ -296,7 +316,7 @@ class Lowering {
       return fail(onnx_error("more outputs than the branch has"));
     CYB_TRY(add_initializers(*graph, frame));
     frame.own = std::move(graph);
-    frames_.push_back(std::move(frame));
+    push(std::move(frame));
     return {};
   }
 

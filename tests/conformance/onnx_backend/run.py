@@ -41,6 +41,10 @@ class Case:
         self.operator, self.status, self.reason = "", "", ""
 
 
+def as_array(value):
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+
+
 def is_plain(value):
     return value.type.HasField("tensor_type") and value.type.tensor_type.elem_type in PLAIN
 
@@ -98,7 +102,7 @@ def write_case(case, root):
         given = [a for n, a in zip(names, inputs)] if len(inputs) == len(names) else inputs
         wanted = [a for n, a in zip(names, given) if n not in initial] if len(inputs) == len(names) else inputs
         for k, array in enumerate(wanted):
-            np.save(folder / f"in_{k}.npy", np.array(array, order="C"))
+            np.save(folder / f"in_{k}.npy", np.array(as_array(array), order="C"))
         folders.append(folder)
     return folders
 
@@ -120,8 +124,7 @@ def run_driver(driver, folders):
 
 
 def difference(got, want, rtol, atol):
-    if not isinstance(want, np.ndarray):
-        want = np.asarray(want)
+    want = as_array(want)
     if got.dtype != want.dtype:
         return f"dtype {got.dtype}, expected {want.dtype}"
     if got.shape != want.shape:

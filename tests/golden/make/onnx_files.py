@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/onnx/: small models by the onnx package, and what the package's ReferenceEvaluator computes with them.
+
+NAME.onnx, and in NAME.json its inputs (name, dtype, shape, values), outputs, and the counts that a reader must find. Run with the packages
+of tools/requirements.txt; a second run gives equal bytes.
+"""
+import json
+import pathlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+OUT = pathlib.Path(__file__).resolve().parents[1] / "onnx"
+
+
+def value(name, array, dims=None):
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), list(array.shape) if dims is None else dims)
+
+
+def as_json(name, array):
+    return {"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "values": array.reshape(-1).tolist()}
+
+
+def save(name, model, inputs):
+    onnx.checker.check_model(model, full_check=True)
+    outputs = ReferenceEvaluator(model).run(None, inputs)
+    names = [o.name for o in model.graph.output]
+    (OUT / f"{name}.onnx").write_bytes(model.SerializeToString(deterministic=True))
+    row = {"nodes": len(model.graph.node), "initializers": {t.name: [t.data_type, list(t.dims)] for t in model.graph.initializer},
+           "inputs": [as_json(k, v) for k, v in inputs.items()], "outputs": [as_json(k, v) for k, v in zip(names, outputs)]}
+    (OUT / f"{name}.json").write_text(json.dumps(row, indent=1) + "\n")
+
+
+def typed_tensors():
+    """Initializers of every type, raw and in typed fields, each cast to f32 and joined."""
+    kinds = [np.float32, np.float16, np.float64, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.bool_]
+    tensors, nodes, parts = [], [], []
+    for i, kind in enumerate(kinds):
+        array = np.array([0, 1, 1, 0] if kind is np.bool_ else [0, 1, 100, 7]).astype(kind)
+        if np.issubdtype(kind, np.signedinteger) or np.issubdtype(kind, np.floating):
+            array[3] = -3
+        dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
+        tensors.append(numpy_helper.from_array(array, f"raw{i}"))
+        tensors.append(helper.make_tensor(f"typed{i}", dtype, [4], array.tolist()))
+        for form in ("raw", "typed"):
+            nodes.append(helper.make_node("Cast", [f"{form}{i}"], [f"{form}{i}_f"], to=TensorProto.FLOAT))
+            parts.append(f"{form}{i}_f")
+    nodes.append(helper.make_node("Concat", parts, ["all"], axis=0))
+    nodes.append(helper.make_node("Add", ["all", "x"], ["y"]))
+    x = np.zeros(1, np.float32)
+    graph = helper.make_graph(nodes, "typed", [value("x", x)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4 * 2 * len(kinds)])], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"x": x}
+
+
+def mlp():
+    """Symbolic batch, constant weights, a shape computed in the graph."""
+    rng = np.random.default_rng(7)
+    w1, b1, w2 = (rng.standard_normal(s).astype(np.float32) for s in ((6, 10), (10,), (5, 10)))
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["h0"]), helper.make_node("Add", ["h0", "b1"], ["h1"]), helper.make_node("Relu", ["h1"], ["h2"]),
+        helper.make_node("Gemm", ["h2", "w2"], ["h3"], transB=1, alpha=0.5), helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"], axis=0), helper.make_node("Unsqueeze", ["n", "axes"], ["n1"]),
+        helper.make_node("Concat", ["n1", "rest"], ["target"], axis=0), helper.make_node("Reshape", ["h3", "target"], ["r"]),
+        helper.make_node("Softmax", ["r"], ["y"], axis=-1)]
+    tensors = [numpy_helper.from_array(a, n) for n, a in (("w1", w1), ("b1", b1), ("w2", w2), ("zero", np.array(0, np.int64)),
+                                                         ("axes", np.array([0], np.int64)), ("rest", np.array([1, 5], np.int64)))]
+    x = rng.standard_normal((3, 6)).astype(np.float32)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 1, 5])
+    graph = helper.make_graph(nodes, "mlp", [value("x", x, ["batch", 6])], [y], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"x": x}
+
+
+def functions():
+    """A local function with an attribute and a default, called twice; a function that calls another and has an If with a constant condition."""
+    scale = helper.make_function("local", "Scale", ["a"], ["b"], [
+        helper.make_node("Constant", [], ["k"]), helper.make_node("Mul", ["a", "k"], ["b"])],
+        [helper.make_opsetid("", 18)], attributes=[], attribute_protos=[helper.make_attribute("factor", 3.0)])
+    reference = scale.node[0].attribute.add()
+    reference.name, reference.ref_attr_name, reference.type = "value_float", "factor", onnx.AttributeProto.FLOAT
+    twice = helper.make_function("local", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 18)])
+    branches = []
+    for op in ("Neg", "Abs"):
+        graph = helper.make_graph([helper.make_node(op, ["c"], [f"{op}_out"])], op, [], [helper.make_tensor_value_info(f"{op}_out", TensorProto.FLOAT, [4])])
+        branches.append(graph)
+    outer = helper.make_function("local", "Outer", ["c"], ["d"], [
+        helper.make_node("Constant", [], ["yes"], value=helper.make_tensor("t", TensorProto.BOOL, [], [True])),
+        helper.make_node("If", ["yes"], ["e"], then_branch=branches[0], else_branch=branches[1]),
+        helper.make_node("Twice", ["e"], ["d"], domain="local")], [helper.make_opsetid("", 18), helper.make_opsetid("local", 1)])
+    nodes = [helper.make_node("Scale", ["x"], ["u"], domain="local", factor=0.25), helper.make_node("Abs", ["u"], ["v"]), helper.make_node("Outer", ["v"], ["y"], domain="local")]
+    x = np.array([1, -2, 3, 8], np.float32)
+    graph = helper.make_graph(nodes, "functions", [value("x", x)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("local", 1)]
+    return helper.make_model(graph, opset_imports=opsets, functions=[scale, twice, outer], ir_version=8), {"x": x}
+
+
+def outputs():
+    """Outputs that are an input, a constant and the same value twice; an input that has a default."""
+    nodes = [helper.make_node("Identity", ["x"], ["same"]), helper.make_node("Constant", [], ["k"], value_ints=[3, 4]),
+             helper.make_node("Add", ["x", "bias"], ["sum"]), helper.make_node("Identity", ["sum"], ["again"])]
+    x, bias = np.array([1, 2], np.float32), np.array([10, 20], np.float32)
+    infos = [helper.make_tensor_value_info(n, t, [2]) for n, t in (("same", 1), ("k", 7), ("sum", 1), ("again", 1))]
+    graph = helper.make_graph(nodes, "outputs", [value("x", x), value("bias", bias)], infos, [numpy_helper.from_array(bias, "bias")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), {"x": x}
+
+
+def main():
+    OUT.mkdir(exist_ok=True)
+    for make in (typed_tensors, mlp, functions, outputs):
+        save(make.__name__, *make())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+// Lowering: graphs by the onnx package give what its ReferenceEvaluator computes, shapes that the
+// source computes become attributes, and the written model passes every check of a reader.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "conformance/onnx_backend/graph_run.hpp"
+#include "import/import.hpp"
+#include "import/onnx_support.hpp"
+#include "model/model.hpp"
+#include "support/tiny_checkpoint.hpp"
+
+namespace cyb::onnx {
+namespace {
+
+const std::string kGolden = std::string(CYB_TESTS_DIR) + "/golden/onnx/";
+
+std::span<const std::byte> as_bytes(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+Shape shape_of(const nlohmann::json& row) {
+  const auto dims = row.at("shape").get<std::vector<std::int64_t>>();
+  return Shape{std::span<const std::int64_t>(dims)};
+}
+
+HostTensor floats(const nlohmann::json& row) {
+  std::byte* data = nullptr;
+  auto out = HostTensor::allocate(DType::kF32, shape_of(row), data);
+  const auto values = row.at("values").get<std::vector<float>>();
+  std::ranges::copy(std::as_bytes(std::span(values)), data);
+  return *out;
+}
+
+std::vector<double> numbers(const HostTensor& tensor) {
+  if (const auto ints = tensor.ints()) return {ints->begin(), ints->end()};
+  const auto* data = tensor.view().as<float>();
+  return {data, data + tensor.shape.count()};
+}
+
+TEST(OnnxLowering, GoldenModelsGiveTheReferenceEvaluatorsValues) {
+  for (const std::string name : {"typed_tensors", "mlp", "functions", "outputs"}) {
+    SCOPED_TRACE(name);
+    const std::string bytes = test::read_file(kGolden + name + ".onnx");
+    const auto expect = nlohmann::json::parse(test::read_file(kGolden + name + ".json"));
+    const auto lowered = test::import_case(as_bytes(bytes), "");
+    ASSERT_TRUE(lowered.has_value()) << lowered.error().text();
+    const auto weights = test::weights_of(lowered->built);
+    ASSERT_TRUE(weights.has_value());
+    const auto graph = test::stored(lowered->built, *weights);
+    ASSERT_TRUE(graph.has_value()) << graph.error().text();
+    test::Tensors values;
+    for (const auto& row : expect.at("inputs")) values.emplace(row.at("name"), floats(row));
+    const auto done = test::run_nodes(*graph, *weights, values);
+    ASSERT_TRUE(done.has_value()) << done.error().text();
+    ASSERT_EQ(graph->outputs.size(), expect.at("outputs").size());
+    for (std::size_t k = 0; k < graph->outputs.size(); ++k) {
+      const auto& row = expect.at("outputs").at(k);
+      EXPECT_EQ(graph->outputs[k], row.at("name"));
+      const HostTensor& got = values.at(graph->outputs[k]);
+      EXPECT_EQ(got.shape, shape_of(row));
+      const std::vector<double> have = numbers(got);
+      const auto want = row.at("values").get<std::vector<double>>();
+      ASSERT_EQ(have.size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i)
+        EXPECT_LE(std::abs(have[i] - want[i]), 1e-6 * std::max(1.0, std::abs(want[i]))) << i;
+    }
+  }
+}
+
+TEST(OnnxLowering, ComputedShapesBecomeAttributes) {
+  const std::string bytes = test::read_file(kGolden + "mlp.onnx");
+  const auto lowered = test::import_case(as_bytes(bytes), "");
+  ASSERT_TRUE(lowered.has_value());
+  std::vector<std::string_view> ops;
+  for (const GraphNode& node : lowered->built.graph.nodes) ops.push_back(op_info(node.op.tag).name);
+  EXPECT_EQ(std::ranges::count(ops, "Shape"), 0);
+  EXPECT_EQ(std::ranges::count(ops, "Concat"), 0);
+  EXPECT_EQ(std::ranges::count(ops, "Reshape"), 1);
+  EXPECT_EQ(std::ranges::count(ops, "Matmul"), 1);
+}
+
+TEST(OnnxLowering, TheWrittenModelIsOneThatReadersTake) {
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / "cyb-onnx-lowering").string();
+  std::filesystem::create_directories(folder);
+  ImportReport report;
+  const auto written = import_model(kGolden + "mlp.onnx", folder + "/m.model", {}, report);
+  ASSERT_TRUE(written.has_value()) << written.error().text();
+  ASSERT_TRUE(report.graph.has_value());
+  ASSERT_EQ(report.graph->inputs.size(), 1U);
+  EXPECT_EQ(report.graph->inputs[0].name, "x");
+  EXPECT_EQ(report.graph->inputs[0].shape, "[batch, 6]");
+  EXPECT_EQ(report.graph->outputs[0].shape, "[batch, 1, 5]");
+  EXPECT_NE(report_text(report).find("\"y\" f32 [batch, 1, 5]"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::accept(report_json(report)));
+  const auto model = Model::open(folder + "/m.model", {.verify_weights = true});
+  ASSERT_TRUE(model.has_value()) << model.error().text();
+  EXPECT_EQ((*model)->name(), "mlp");
+  EXPECT_EQ((*model)->model_type(), "onnx");
+  EXPECT_TRUE((*model)->verify().has_value());
+  const auto graph = (*model)->graph();
+  ASSERT_TRUE(graph.has_value());
+  EXPECT_EQ(graph->inputs[0].name, "x");
+  // The matrix of the product, as [out, in]; the rest is small enough to live in the graph.
+  ASSERT_EQ((*model)->tensors().size(), 1U);
+  EXPECT_EQ((*model)->tensors()[0].name, "w1");
+  EXPECT_EQ((*model)->tensors()[0].shape, (Shape{10, 6}));
+  const auto key = source_key(kGolden + "mlp.onnx");
+  ASSERT_TRUE(key.has_value());
+  EXPECT_EQ(key->size_bytes, std::filesystem::file_size(kGolden + "mlp.onnx"));
+  EXPECT_TRUE(is_import_source(kGolden + "mlp.onnx"));
+  EXPECT_FALSE(is_import_source(kGolden + "mlp.json"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace cyb::onnx
