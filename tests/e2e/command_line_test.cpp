@@ -254,9 +254,9 @@ TEST(Streams, TerminationEndsTheWaitForInput) {
     // The pipe stays open: only the signal can end the wait.
     const ProcessResult result = run_process(
         {"bash", "-c",
-         "exec timeout -s TERM 0.3 \"$0\" \"$1\" \"$2\" --json < <(exec sleep 5 2>/dev/null)",
+         "\"$0\" \"$1\" \"$2\" --json < <(exec sleep 20 2>/dev/null) & " + terminate_when_ready(1),
          built_program("cyb-llm"), command, program.file("m.model")});
-    EXPECT_EQ(result.exit_code, 124) << command << result.err;
+    EXPECT_EQ(result.exit_code, 5) << command << result.err;
     EXPECT_EQ(result.err, std::string("error: ") + command + " was cancelled\n");
     EXPECT_EQ(Program::json(result)["error"]["code"], "Cancelled") << result.out;
   }

@@ -36,4 +36,14 @@ inline std::string golden(const std::string& name) {
   return std::string(CYB_TESTS_DIR) + "/golden/" + name;
 }
 
+/// The end of a bash command that has the program in the background: sends SIGTERM `times` times as
+/// soon as the program waits for signals and is at work, then gives its exit code.
+inline std::string terminate_when_ready(int times) {
+  // Bits of SIGHUP, SIGINT and SIGTERM.
+  std::string out =
+      "P=$!; until grep -q 'SigBlk:.*4003' /proc/$P/status; do sleep 0.02; done; sleep 0.3; ";
+  for (int i = 0; i < times; ++i) out += "kill -TERM $P; ";
+  return out + "wait $P";
+}
+
 }  // namespace cyb::test

@@ -87,7 +87,8 @@ TEST_F(Talker, WindowsOfPerplexityNeedTwoTokens) {
 TEST_F(Talker, CancelledWorkSaysSoOnce) {
   // The signal comes to the process and to its group, as from a shell that ends a job.
   const ProcessResult bench =
-      shell("exec timeout -s INT 0.4 \"$0\" bench \"$1\" -r 1000 -p 64 -n 64 --json");
+      shell("\"$0\" bench \"$1\" -r 1000 -p 64 -n 64 --json & " + terminate_when_ready(2));
+  EXPECT_EQ(bench.exit_code, 5);
   EXPECT_EQ(bench.err, "error: bench was cancelled\n");
   EXPECT_EQ(Program::json(bench)["error"]["code"], "Cancelled") << bench.out;
 }
