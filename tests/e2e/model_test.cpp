@@ -112,7 +112,9 @@ TEST(Import, BadFilesAreRefusedAndLeaveNothing) {
     EXPECT_EQ(result.exit_code, row["exit"].get<int>()) << result.err;
     ASSERT_TRUE(json.contains("error")) << result.out;
     EXPECT_EQ(json["error"]["code"], row["code"]);
-    EXPECT_EQ(json["error"]["message"], row["message"]);
+    EXPECT_TRUE(
+        json["error"]["message"].get<std::string>().starts_with(row["message"].get<std::string>()))
+        << result.out;
     EXPECT_TRUE(result.err.starts_with("error: " + golden("bad/" + path) + ": ")) << result.err;
   }
   EXPECT_GT(n_refused, 100u);

@@ -391,6 +391,19 @@ def check_with_package():
                 print(f"{path}: we {row['expect']}, the package: {verdict}")
 
 
+def add_answers():
+    """What the program answers to each file that it refuses: code, exit code and message, read and found right once (bad_answers.json)."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "bad_answers.json"), encoding="utf-8") as f:
+        answers = json.load(f)
+    for path, row in EXPECT.items():
+        row.update(answers.get(path, {}))
+        if row["expect"] == "refuse" and "code" not in row:
+            raise SystemExit(f"bad_answers.json lacks {path}")
+    unknown = set(answers) - set(EXPECT)
+    if unknown:
+        raise SystemExit(f"bad_answers.json knows files that are not made: {sorted(unknown)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare the safetensors verdicts with the safetensors package")
@@ -400,6 +413,7 @@ def main():
         os.makedirs(os.path.join(OUT, kind))
     for make in (gguf_ok, gguf_sizes, gguf_dims, gguf_counts, gguf_keys, gguf_bytes, gguf_names, st_files):
         make()
+    add_answers()
     with open(os.path.join(OUT, "EXPECT.json"), "w", encoding="utf-8") as f:
         json.dump(dict(sorted(EXPECT.items())), f, indent=1)
         f.write("\n")
