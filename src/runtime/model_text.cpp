@@ -85,13 +85,7 @@ Result<TokenizerParts> tokenizer_parts(const Model& model) {
     return out;
   }
   CYB_ASSIGN(const VocabData* vocab, model.vocab());
-  const std::size_t n = vocab->tokens.size();
-  out.vocabulary.reserve(n, vocab->tokens.total_bytes());
-  for (std::size_t i = 0; i < n; ++i) {
-    CYB_TRY(out.vocabulary.add({vocab->tokens[i],
-                                i < vocab->types.size() ? vocab->types[i] : TokenType::kNormal,
-                                i < vocab->scores.size() ? vocab->scores[i] : 0.0F}));
-  }
+  CYB_TRY(out.vocabulary.assign(*vocab));
   CYB_TRY(out.vocabulary.finish());
   const std::size_t n_merges = vocab->merges.size() / 2;
   out.merges.reserve(n_merges);

@@ -44,20 +44,36 @@ Result<void> Vocabulary::add(const TokenEntry& entry) {
   return {};
 }
 
+Result<void> Vocabulary::assign(const VocabData& data) {
+  const std::size_t n = data.tokens.size();
+  if (n > kMaxVocab) return fail(vocab_error(fmt::format("more than {} tokens", kMaxVocab)));
+  for (std::size_t i = 0; i < n; ++i)
+    max_text_bytes_ = std::max(max_text_bytes_, data.tokens[i].size());
+  if (max_text_bytes_ > kMaxStringBytes) return fail(vocab_error("a token is too long"));
+  blob_ = data.tokens.bytes();
+  offsets_.assign(1, 0);
+  offsets_.insert(offsets_.end(), data.tokens.ends().begin(), data.tokens.ends().end());
+  types_.assign(n, static_cast<std::uint8_t>(TokenType::kNormal));
+  for (std::size_t i = 0; i < std::min(n, data.types.size()); ++i)
+    types_[i] = static_cast<std::uint8_t>(data.types[i]);
+  const bool scored = std::ranges::any_of(data.scores, [](float score) { return score != 0.0F; });
+  scores_ = scored ? data.scores : std::vector<float>();
+  if (scored) scores_.resize(n, 0.0F);
+  return {};
+}
+
 Result<void> Vocabulary::finish() {
   const auto text_of = [this](std::int32_t id) { return text(id); };
+  const auto is_found = [this](std::int32_t id) { return type(id) != TokenType::kUnused; };
   index_.reset(types_.size());
-  for (std::int32_t id = 0; id < size(); ++id) {
-    if (type(id) == TokenType::kUnused) continue;
-    std::int32_t other = -1;
-    switch (index_.insert(id, text(id), text_of, other)) {
-      case text::TextIndex::Insert::kDone:
-        break;
-      case text::TextIndex::Insert::kDuplicate:
-        return fail(vocab_error(fmt::format("tokens {} and {} have the same text", other, id)));
-      case text::TextIndex::Insert::kTooManyProbes:
-        return fail(vocab_error("tokens collide in the hash table"));
-    }
+  std::int32_t id = -1, other = -1;
+  switch (index_.insert_all(size(), text_of, is_found, id, other)) {
+    case text::TextIndex::Insert::kDone:
+      break;
+    case text::TextIndex::Insert::kDuplicate:
+      return fail(vocab_error(fmt::format("tokens {} and {} have the same text", other, id)));
+    case text::TextIndex::Insert::kTooManyProbes:
+      return fail(vocab_error("tokens collide in the hash table"));
   }
   return {};
 }

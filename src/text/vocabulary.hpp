@@ -28,6 +28,9 @@ class Vocabulary {
   /// Appends the token of the next id. Errors: limits on the number of tokens and on their bytes.
   Result<void> add(const TokenEntry& entry);
 
+  /// All tokens of a vocab part at once. Errors: as add().
+  Result<void> assign(const VocabData& data);
+
   /// Builds the hash; call once after the last add(). Errors: F34 for two equal texts (unused
   /// tokens aside).
   Result<void> finish();

@@ -48,6 +48,9 @@ std::vector<LlamaModel::Expected> LlamaModel::expected_tensors() const {
         {p + "mlp.gate_proj.weight", {f, e}, true},
         {p + "mlp.up_proj.weight", {f, e}, true},
         {p + "mlp.down_proj.weight", {e, f}, true},
+        {p + "mlp.gate_proj.bias", {f}, false},
+        {p + "mlp.up_proj.bias", {f}, false},
+        {p + "mlp.down_proj.bias", {e}, false},
     };
     out.insert(out.end(), layer.begin(), layer.end());
   }
@@ -164,6 +167,26 @@ Result<ValueId> LlamaModel::project_out(Emit& emit, const std::string& prefix, V
                   {x, y, g});
 }
 
+// act(n(x) Wg^T + bg)·(n(x) Wu^T + bu): the gated block where there are no biases, its parts where
+// there are.
+Result<ValueId> LlamaModel::gated(Emit& emit, const std::string& prefix, ValueId x,
+                                  ValueId gain_of_x) const {
+  CYB_ASSIGN(const ValueId gate, emit.weight(prefix + "gate_proj.weight", WeightUse::kMatmul));
+  CYB_ASSIGN(const ValueId up, emit.weight(prefix + "up_proj.weight", WeightUse::kMatmul));
+  CYB_ASSIGN(const ValueId gate_bias, optional_weight(emit, prefix + "gate_proj.bias"));
+  CYB_ASSIGN(const ValueId up_bias, optional_weight(emit, prefix + "up_proj.bias"));
+  if (gate_bias == kNoValue && up_bias == kNoValue) {
+    const BlockGatedMlpAttrs mlp{.eps = config_.norm_eps, .activation = config_.activation};
+    return emit.one(Op{OpTag::kBlockGatedMlp, mlp.to_attrs()}, {x, gain_of_x, gate, up});
+  }
+  const BlockNormLinearAttrs both{.eps = config_.norm_eps, .n_weights = 2};
+  CYB_ASSIGN(const std::vector<ValueId> h,
+             emit.emit(Op{OpTag::kBlockNormLinear, both.to_attrs()},
+                       std::vector<ValueId>{x, gain_of_x, gate, up, gate_bias, up_bias}));
+  CYB_ASSIGN(const ValueId act, emit.one(activation_op(config_.activation), {h[0]}));
+  return emit.one(Op{OpTag::kMul, {}}, {act, h[1]});
+}
+
 Result<ValueId> LlamaModel::layer(Emit& emit, std::uint32_t layer, ValueId x) const {
   const std::string p = layer_prefix(layer);
   emit.label("layer " + std::to_string(layer) + " attention");
@@ -173,11 +196,7 @@ Result<ValueId> LlamaModel::layer(Emit& emit, std::uint32_t layer, ValueId x) co
   emit.label("layer " + std::to_string(layer) + " mlp");
   CYB_ASSIGN(const ValueId n2, gain(emit, p + (post_norms_ ? "pre_feedforward_layernorm.weight"
                                                            : "post_attention_layernorm.weight")));
-  CYB_ASSIGN(const ValueId gate, emit.weight(p + "mlp.gate_proj.weight", WeightUse::kMatmul));
-  CYB_ASSIGN(const ValueId up, emit.weight(p + "mlp.up_proj.weight", WeightUse::kMatmul));
-  const BlockGatedMlpAttrs mlp{.eps = config_.norm_eps, .activation = config_.activation};
-  CYB_ASSIGN(const ValueId h,
-             emit.one(Op{OpTag::kBlockGatedMlp, mlp.to_attrs()}, {x1, n2, gate, up}));
+  CYB_ASSIGN(const ValueId h, gated(emit, p + "mlp.", x1, n2));
   return project_out(emit, p + "mlp.down_proj", h, x1);
 }
 

@@ -65,6 +65,7 @@ class LlamaModel final : public FamilyModel {
   Result<ValueId> gain(Emit& emit, const std::string& name) const;
   Result<ValueId> attention(Emit& emit, std::uint32_t layer, ValueId x) const;
   Result<ValueId> project_out(Emit& emit, const std::string& prefix, ValueId z, ValueId x) const;
+  Result<ValueId> gated(Emit& emit, const std::string& prefix, ValueId x, ValueId gain_of_x) const;
   Result<ValueId> layer(Emit& emit, std::uint32_t layer, ValueId x) const;
 
   LlamaConfig config_;

@@ -13,6 +13,8 @@
 namespace cyb::text {
 namespace {
 
+constexpr unsigned kMarkLead = 0xE2;  // first byte of kSpaceMark
+
 bool is_text_token(const Vocabulary& vocabulary, std::int32_t id) noexcept {
   return vocabulary.type(id) == TokenType::kNormal ||
          vocabulary.type(id) == TokenType::kUserDefined;
@@ -67,7 +69,7 @@ void PieceTable::build(const Vocabulary& vocabulary, TokenizerKind kind) {
       const int byte = parse_byte_token(text);
       if (byte >= 0) blob_ += static_cast<char>(static_cast<unsigned char>(byte));
     } else if (kind == TokenizerKind::kSpm) {
-      blob_.append(plain_spaces(text));
+      append_plain_spaces(blob_, text);
     } else if (type != TokenType::kNormal || !append_mapped_bytes(blob_, text)) {
       blob_.append(text);
     }
@@ -141,17 +143,21 @@ Result<void> PieceEncoder::check_byte_tokens() {
 }
 
 void PieceEncoder::find_joins() {
+  std::vector<char> joins(joins_.size(), 0);  // [last byte << 8 | first byte]
   for (std::int32_t id = 0; id < vocabulary_->size(); ++id) {
     if (!is_text_token(*vocabulary_, id)) continue;
     const std::string_view text = vocabulary_->text(id);
-    for (std::size_t at = 1; at < text.size(); ++at) {
-      const unsigned char before = static_cast<unsigned char>(text[at - 1]);
-      const unsigned char after = static_cast<unsigned char>(text[at]);
-      if ((after & 0xC0U) == 0x80U) continue;  // inside of a character
-      joins_.set(static_cast<std::size_t>(before) << 8 | after);
-      if (text.substr(at).starts_with(kSpaceMark)) joins_space_[before] = true;
+    unsigned before = 0;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      const unsigned after = static_cast<unsigned char>(text[at]);
+      // Not at the start, nor inside of a character.
+      if (at > 0 && (after & 0xC0U) != 0x80U) joins[before << 8 | after] = 1;
+      if (at > 0 && after == kMarkLead && text.substr(at).starts_with(kSpaceMark))
+        joins_space_[before] = true;
+      before = after;
     }
   }
+  for (std::size_t pair = 0; pair < joins.size(); ++pair) joins_[pair] = joins[pair] != 0;
 }
 
 std::int32_t PieceEncoder::whole_token(std::string_view piece) const noexcept {

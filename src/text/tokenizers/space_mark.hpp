@@ -21,14 +21,21 @@ inline std::string marked_spaces(std::string_view text) {
   return out;
 }
 
+/// Appends `text` with spaces for the marks.
+inline void append_plain_spaces(std::string& out, std::string_view text) {
+  while (true) {
+    const std::size_t mark = text.find(kSpaceMark);
+    out.append(text.substr(0, mark));
+    if (mark == std::string_view::npos) return;
+    out += ' ';
+    text.remove_prefix(mark + kSpaceMark.size());
+  }
+}
+
 inline std::string plain_spaces(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const bool mark = text.substr(at).starts_with(kSpaceMark);
-    out += mark ? ' ' : text[at];
-    at += mark ? kSpaceMark.size() : 1;
-  }
+  append_plain_spaces(out, text);
   return out;
 }
 

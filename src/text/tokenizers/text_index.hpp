@@ -2,6 +2,8 @@
 // are.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -22,19 +24,31 @@ class TextIndex {
   /// text.
   template <class TextOf>
   Insert insert(std::int32_t id, std::string_view text, TextOf&& text_of, std::int32_t& other) {
-    const std::uint64_t hash = hash_bytes(text);
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = static_cast<std::size_t>(hash) & mask;
-    for (std::size_t probe = 0; probe < kMaxProbes; ++probe, at = (at + 1) & mask) {
-      if (slots_[at] == kEmpty) {
-        slots_[at] = tag(hash) | static_cast<std::uint32_t>(id);
-        return Insert::kDone;
-      }
-      if ((slots_[at] & ~kIdMask) != tag(hash)) continue;
-      other = static_cast<std::int32_t>(slots_[at] & kIdMask);
-      if (text_of(other) == text) return Insert::kDuplicate;
+    return insert_hashed(id, text, hash_bytes(text), text_of, other);
+  }
+
+  /// Inserts the ids below `count` that `wanted(id)` takes, in order, until one fails, whose result
+  /// and id come back. The slots of the next few are fetched ahead: the table does not fit the fast
+  /// caches.
+  template <class TextOf, class Wanted>
+  Insert insert_all(std::int32_t count, TextOf&& text_of, Wanted&& wanted, std::int32_t& id,
+                    std::int32_t& other) {
+    constexpr std::int32_t kAhead = 16;
+    std::array<std::uint64_t, kAhead> hashes{};
+    const auto prepare = [&](std::int32_t next) {
+      const std::uint64_t hash = hash_bytes(text_of(next));
+      hashes[static_cast<std::size_t>(next % kAhead)] = hash;
+      __builtin_prefetch(&slots_[static_cast<std::size_t>(hash) & (slots_.size() - 1)], 1);
+    };
+    for (std::int32_t next = 0; next < std::min(count, kAhead); ++next) prepare(next);
+    for (id = 0; id < count; ++id) {
+      const std::uint64_t hash = hashes[static_cast<std::size_t>(id % kAhead)];
+      if (id + kAhead < count) prepare(id + kAhead);
+      if (!wanted(id)) continue;
+      const Insert done = insert_hashed(id, text_of(id), hash, text_of, other);
+      if (done != Insert::kDone) return done;
     }
-    return Insert::kTooManyProbes;
+    return Insert::kDone;
   }
 
   /// -1 if absent.
@@ -53,6 +67,23 @@ class TextIndex {
   }
 
  private:
+  template <class TextOf>
+  Insert insert_hashed(std::int32_t id, std::string_view text, std::uint64_t hash, TextOf&& text_of,
+                       std::int32_t& other) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = static_cast<std::size_t>(hash) & mask;
+    for (std::size_t probe = 0; probe < kMaxProbes; ++probe, at = (at + 1) & mask) {
+      if (slots_[at] == kEmpty) {
+        slots_[at] = tag(hash) | static_cast<std::uint32_t>(id);
+        return Insert::kDone;
+      }
+      if ((slots_[at] & ~kIdMask) != tag(hash)) continue;
+      other = static_cast<std::int32_t>(slots_[at] & kIdMask);
+      if (text_of(other) == text) return Insert::kDuplicate;
+    }
+    return Insert::kTooManyProbes;
+  }
+
   static constexpr std::uint32_t kIdMask = (1U << 22) - 1;  // ids are below 2^22 (limit "vocab")
   static constexpr std::uint32_t kEmpty = ~0U;
 
