@@ -74,7 +74,7 @@ std::string mapped(const std::string& bytes) {
 
 const std::vector<std::string>& tiny_names() {
   static const std::vector<std::string> names = {"llama2", "llama3", "smollm2", "mistral",
-                                                 "qwen2",  "qwen3",  "gemma3",  "llama-biases"};
+                                                 "qwen2",  "qwen3",  "gemma3",  "llama_biases"};
   return names;
 }
 
