@@ -171,7 +171,8 @@ int run_program(int argc, char** argv) {
   const std::vector<Entry> entries = declare_commands(app, globals);
   if (const auto code = parse(app, command_words(argc, argv), output)) return *code;
   output.set_quiet(globals.quiet);
-  if (globals.verbose) set_log_sink(make_stderr_log_sink(LogLevel::kDebug));
+  // Warnings (a store that was mended) reach a person always, the rest only when asked for.
+  set_log_sink(make_stderr_log_sink(globals.verbose ? LogLevel::kDebug : LogLevel::kWarning));
   for (const Entry& entry : entries) {
     if (entry.app->parsed()) return run_command(entry, context);
   }

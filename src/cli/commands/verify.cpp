@@ -1,6 +1,9 @@
 // verify: everything about a model that can be checked.
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "base/hash.hpp"
 #include "cli/command.hpp"
 #include "cli/json.hpp"
@@ -13,7 +16,9 @@ class VerifyCommand final : public Command {
  public:
   void declare(Options& options) override {
     model_.declare_model(options);
-    options.flag("--json", json_, "One JSON object: {\"ok\", \"path\", \"model_id\", \"file_id\"}");
+    options.flag(
+        "--json", json_,
+        "One JSON object: {\"ok\", \"path\", \"model_id\", \"file_id\", \"outside_model_id\"}");
     options.examples(
         "Checks the stated id, the hash of every tensor, that all weights are finite, and the "
         "graph.");
@@ -25,15 +30,20 @@ class VerifyCommand final : public Command {
     CYB_TRY(model->verify(stop));
     CYB_ASSIGN(const Digest model_id, model->model_id());
     CYB_ASSIGN(const Digest file_id, model->file_id());
+    const std::vector<std::string> outside = model->outside_model_id();
     if (json_) {
-      context.output.line(Json{{"ok", true},
-                               {"path", json_text(model->path())},
-                               {"model_id", digest_text(model_id)},
-                               {"file_id", digest_text(file_id)}}
-                              .dump());
+      const Json answer{{"ok", true},
+                        {"path", json_text(model->path())},
+                        {"model_id", digest_text(model_id)},
+                        {"file_id", digest_text(file_id)},
+                        {"outside_model_id", outside}};
+      context.output.line(answer.dump());
     } else {
-      context.output.line(fmt::format("{}: ok\nmodel_id {}\nfile_id  {}", model->path(),
-                                      digest_text(model_id), digest_text(file_id)));
+      std::string names;
+      for (const std::string& name : outside) names += (names.empty() ? "" : ", ") + name;
+      context.output.line(fmt::format("{}: ok\nmodel_id {}\nfile_id  {}\nnot part of model_id: {}",
+                                      model->path(), digest_text(model_id), digest_text(file_id),
+                                      names));
     }
     return kExitOk;
   }
