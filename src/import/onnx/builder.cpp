@@ -72,7 +72,11 @@ Builder::Builder() : values_(1) {
 }
 
 Dim Builder::symbol(std::string_view name) {
-  if (name.empty() || name.size() > 200 || name.contains('\0')) return Dim::anonymous();
+  // "?" and the like say that the size is not known, not that two of them are equal.
+  const bool named = std::ranges::any_of(name, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c < 0;
+  });
+  if (!named || name.size() > 200 || name.contains('\0')) return Dim::anonymous();
   const auto at = symbol_ids_.find(name);
   if (at != symbol_ids_.end()) return Dim::symbol(at->second);
   std::string written(name);

@@ -144,5 +144,6 @@ std::span<const OpRow> rows_quant() noexcept;
 std::span<const OpRow> rows_signal() noexcept;
 std::span<const OpRow> rows_attention() noexcept;
 std::span<const OpRow> rows_contrib() noexcept;
+std::span<const OpRow> rows_contrib_attention() noexcept;
 
 }  // namespace cyb::onnx

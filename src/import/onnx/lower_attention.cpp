@@ -19,6 +19,8 @@ void lower_attention(Call& c) {
                                {"causal", c.i("is_causal", 0)},
                                {"scale", static_cast<float>(scale)},
                                {"softcap", static_cast<float>(softcap)},
+                               {"left_window", c.i("left_window_size", -1)},
+                               {"right_window", c.i("right_window_size", -1)},
                                {"scores", c.i("qk_matmul_output_mode", 0)}},
                               std::move(inputs));
   for (std::size_t k = 0; k < out.size(); ++k) c.out(k, out[k]);

@@ -32,6 +32,19 @@ KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 START, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
+def exact_idft(inputs):
+    x = inputs[0].astype(np.float64)
+    y = np.fft.ifft(x[..., 0] + 1j * x[..., 1], axis=1)
+    return [np.stack([y.real, y.imag], -1).astype(np.float32)]
+
+
+# Cases whose stored outputs are further from the formula than the case's own tolerance: the formula in double precision instead.
+EXACT = {
+    "test_dft_inverse": exact_idft,  # stored values were summed in f32: up to 1.5e-6 off, where 0 is expected
+    "test_dft_inverse_opset19": exact_idft,
+}
+
+
 class Case:
     """One model with one or more sets of inputs and expected outputs."""
 
@@ -139,8 +152,10 @@ def difference(got, want, rtol, atol):
 
 def judge(case, folders, answers):
     case.status = "passed"
-    for folder, (_, expected) in zip(folders, case.data_sets):
+    for folder, (inputs, expected) in zip(folders, case.data_sets):
         status, reason = answers[str(folder)]
+        if case.name in EXACT:
+            expected = EXACT[case.name]([as_array(a) for a in inputs])
         if status == "ok":
             for k, want in enumerate(expected):
                 reason = difference(np.load(folder / f"out_{k}.npy"), want, case.rtol, case.atol)
