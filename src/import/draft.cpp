@@ -11,6 +11,7 @@
 #include "base/json_text.hpp"
 #include "base/utf8.hpp"
 #include "model/graph.hpp"
+#include "model/store_index.hpp"
 #include "paths/family.hpp"
 #include "paths/graph/record.hpp"
 #include "tensor/dtype.hpp"
@@ -70,6 +71,24 @@ Result<void> record(ModelDraft& draft, const DraftTensors& tensors) {
   CYB_TRY(validate_graph(graph, lookup));
   draft.graph_hex = graph_to_hex(encode_graph(graph));
   return {};
+}
+
+/// `written` instead of `text`, said where they differ.
+std::string noted(std::string_view what, std::string_view text, std::string written,
+                  ImportReport& report) {
+  if (written != text) {
+    report.warnings.push_back(
+        fmt::format("{} holds control characters or is not valid UTF-8: {} was written", what,
+                    json_quote(written)));
+  }
+  return written;
+}
+
+constexpr std::size_t kMaxNameBytes = 128;
+
+bool is_name_character(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
 }
 
 void report_sampling(const ModelDraft& draft, ImportReport& report) {
@@ -200,25 +219,38 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
-std::string draft_name(const std::string& wished, const std::string& path) {
-  std::string base = wished;
-  if (base.empty()) {
-    base = path;
-    while (base.size() > 1 && base.back() == '/') base.pop_back();
-    base = base.substr(base.rfind('/') + 1);
-    for (const std::string_view ending : {".gguf", ".safetensors", ".GGUF"}) {
-      if (base.ends_with(ending)) base.resize(base.size() - ending.size());
-    }
+Result<std::string> draft_name(const std::string& wished, const std::string& path,
+                               ImportReport& report) {
+  if (!wished.empty()) {
+    if (is_store_name(wished)) return wished;
+    return fail(invalid_input(fmt::format(
+        "name {}: want 1 to {} of A-Z a-z 0-9 . _ -, not starting with . or - (it has {} bytes)",
+        json_quote(wished.substr(0, kMaxNameBytes)), kMaxNameBytes, wished.size())));
+  }
+  std::string base = path;
+  while (base.size() > 1 && base.back() == '/') base.pop_back();
+  base = base.substr(base.rfind('/') + 1);
+  for (const std::string_view ending : {".gguf", ".safetensors", ".GGUF"}) {
+    if (base.ends_with(ending)) base.resize(base.size() - ending.size());
   }
   std::string out;
-  for (const char c : base) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '.' || c == '_' || c == '-';
-    out += plain ? c : '-';
+  for (const char c : base) out += is_name_character(c) ? c : '-';
+  out.erase(0, std::min(out.find_first_not_of(".-"), out.size()));
+  if (out.size() > kMaxNameBytes) out.resize(kMaxNameBytes);
+  if (out.empty()) out = "model";
+  if (out != base) {
+    report.assumptions.push_back(fmt::format(
+        "the name {}, because {} is no model name (--name chooses another)", out, one_line(base)));
   }
-  if (out.size() > 128) out.resize(128);
-  const bool only_dots = out.find_first_not_of('.') == std::string::npos;
-  return only_dots ? "model" : out;
+  return out;
+}
+
+std::string shown_text(std::string_view what, std::string_view text, ImportReport& report) {
+  return noted(what, text, one_line(text), report);
+}
+
+std::string valid_text(std::string_view what, std::string_view text, ImportReport& report) {
+  return noted(what, text, utf8_replace_invalid(text), report);
 }
 
 }  // namespace cyb

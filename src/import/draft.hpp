@@ -62,8 +62,15 @@ Result<void> complete_draft(ModelDraft& draft, const SourceNames& names, ImportR
 /// Text of a source as one line of valid UTF-8: control characters become spaces.
 std::string one_line(std::string_view text);
 
-/// Name of the model: `wished`, else from `path` without its extension; only [A-Za-z0-9._-], 1..128
-/// bytes.
-std::string draft_name(const std::string& wished, const std::string& path);
+/// one_line(); a text that it changes is a warning that names `what`.
+std::string shown_text(std::string_view what, std::string_view text, ImportReport& report);
+/// The same without touching control characters: what is not valid UTF-8 becomes U+FFFD.
+std::string valid_text(std::string_view what, std::string_view text, ImportReport& report);
+
+/// Name of the model: `wished` as it is (InvalidInput unless the store takes it as a name), else
+/// from `path` without its extension, with other characters than [A-Za-z0-9._-] replaced and at
+/// most 128 bytes; a name that had to be changed is an assumption of the report.
+Result<std::string> draft_name(const std::string& wished, const std::string& path,
+                               ImportReport& report);
 
 }  // namespace cyb

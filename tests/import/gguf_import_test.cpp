@@ -125,9 +125,16 @@ TEST(GgufImport, DamagedModelsAreRefusedByName) {
     ++n;
     if (row.at("expect") == "refuse") {
       ASSERT_FALSE(draft);
+    }
+    ASSERT_EQ(draft.has_value(), !row.contains("code"));
+    if (!draft) {
+      EXPECT_EQ(draft.error().code(), row["code"].get<std::string>());
+      EXPECT_TRUE(draft.error().message().starts_with(row["message"].get<std::string>()))
+          << draft.error().message();
+      EXPECT_EQ(exit_code(draft.error().kind()), row["exit"].get<int>());
       const std::string text = draft.error().text();
       EXPECT_NE(text.find(kBad + path), std::string::npos) << text;
-      if (row.contains("mentions")) {
+      if (row.at("expect") == "refuse" && row.contains("mentions")) {
         EXPECT_NE(text.find(row["mentions"].get<std::string>()), std::string::npos) << text;
       }
     }
@@ -212,6 +219,30 @@ TEST(GgufImport, TextsOfTheFileStayTexts) {
   ASSERT_FALSE(bad);
   EXPECT_NE(bad.error().text().find("tokenizer.ggml.tokens"), std::string::npos)
       << bad.error().text();
+}
+
+TEST(GgufImport, BytesThatBelongToNoTensorAreReported) {
+  const TemporaryFolder folder;
+  const std::string good = read_file(kBad + "gguf/ok-minimal.gguf");
+  const auto warnings = [&](const std::string& bytes) {
+    write_file(folder.file("x.gguf"), bytes);
+    ImportReport report;
+    const auto draft = read_source(folder.file("x.gguf"), report);
+    EXPECT_TRUE(draft) << draft.error().text();
+    return report.warnings;
+  };
+  EXPECT_FALSE(mentions(warnings(good), "belong to none"));
+  EXPECT_TRUE(mentions(warnings(good + std::string(100, 'x')),
+                       folder.file("x.gguf") + ": 100 bytes between or after the tensors"));
+  // A hole between two tensors: the second of them moves up by 64 bytes.
+  std::string hole = read_file(kBad + "gguf/ok-alignment-64.gguf");
+  const std::string name("\x01\0\0\0\0\0\0\0b", 9);
+  const std::size_t offset = hole.find(name) + name.size() + 4 + 8 + 4;
+  ASSERT_EQ(hole[offset], 64);
+  hole[offset] = static_cast<char>(128);
+  hole += std::string(64, '\0');
+  const auto raw = std::as_bytes(std::span(hole.data(), hole.size()));
+  EXPECT_EQ(gguf::GgufFile::parse(raw).value().unclaimed_bytes, 64u);
 }
 
 TEST(GgufImport, VersionTwoGivesTheSameModel) {

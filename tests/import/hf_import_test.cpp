@@ -39,7 +39,7 @@ TEST_P(TinyCheckpoint, ImportsWithItsOwnBytes) {
 
 INSTANTIATE_TEST_SUITE_P(All, TinyCheckpoint,
                          ::testing::Values("llama2", "llama3", "smollm2", "mistral", "qwen2",
-                                           "qwen3", "gemma3"));
+                                           "qwen3", "gemma3", "llama_biases"));
 
 TEST(HfImport, FamiliesKeepWhatTheyAre) {
   const auto draft = [](const char* name) {

@@ -143,15 +143,46 @@ TEST(Import, ReportsSayWhatWasUnderstood) {
 
 TEST(Import, NamesComeFromTheSourceAndAreMadeSafe) {
   const TemporaryFolder folder;
-  const std::string path = folder.file("A model (v2).gguf");
-  write_file(path, read_file(std::string(CYB_TESTS_DIR) + "/golden/gguf/llama.gguf"));
-  ImportReport report;
-  const auto draft = read_source(path, report);
-  ASSERT_TRUE(draft) << draft.error().text();
-  EXPECT_EQ(draft->name, "A-model--v2-");
-  ImportOptions options;
-  options.name = "mine";
-  EXPECT_EQ(read_source(path, report, options).value().name, "mine");
+  const std::string bytes = read_file(std::string(CYB_TESTS_DIR) + "/golden/gguf/llama.gguf");
+  const std::pair<std::string, std::string> rows[] = {
+      {"plain_1.0", "plain_1.0"},
+      {"A model (v2)", "A-model--v2-"},
+      {"-dash", "dash"},
+      {"..", "model"},
+      {std::string(200, 'n'), std::string(128, 'n')}};
+  for (const auto& [file, name] : rows) {
+    SCOPED_TRACE(file);
+    const std::string path = folder.file(file + ".gguf");
+    write_file(path, bytes);
+    ImportReport report;
+    const auto draft = read_source(path, report);
+    ASSERT_TRUE(draft) << draft.error().text();
+    EXPECT_EQ(draft->name, name);
+    EXPECT_EQ(report.name, name);
+    EXPECT_EQ(mentions(report.assumptions, "is no model name"), file != name) << "said if changed";
+  }
+}
+
+TEST(Import, ANameThatIsGivenIsTakenAsItIsOrRefused) {
+  const std::string source = std::string(CYB_TESTS_DIR) + "/golden/gguf/llama.gguf";
+  const auto with = [&](const std::string& name) {
+    ImportReport report;
+    ImportOptions options;
+    options.name = name;
+    const auto draft = read_source(source, report, options);
+    return draft ? draft->name : draft.error().code() + " " + draft.error().message();
+  };
+  EXPECT_EQ(with("mine"), "mine");
+  EXPECT_EQ(with(std::string(128, 'a')), std::string(128, 'a'));
+  for (const std::string& name :
+       {std::string(129, 'a'), std::string("a b"), std::string("a/b"), std::string("-x"),
+        std::string(".x"), std::string("\u00e9"), std::string("x\n"), std::string(70000, 'a')}) {
+    const std::string error = with(name);
+    EXPECT_TRUE(error.starts_with("InvalidInput ")) << error.substr(0, 200);
+    EXPECT_NE(error.find("want 1 to 128 of"), std::string::npos) << error.substr(0, 200);
+    EXPECT_NE(error.find(std::to_string(name.size()) + " bytes"), std::string::npos)
+        << error.substr(0, 300);
+  }
 }
 
 }  // namespace

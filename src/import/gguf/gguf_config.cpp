@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/json_text.hpp"
-#include "base/utf8.hpp"
+#include "import/draft.hpp"
 
 namespace cyb::gguf {
 namespace {
@@ -263,7 +263,7 @@ Result<void> refuse_the_rest(Keys& keys) {
   return {};
 }
 
-Result<void> read_general(Metadata& metadata, LlamaStyleConfig& c) {
+Result<void> read_general(Metadata& metadata, LlamaStyleConfig& c, ImportReport& report) {
   CYB_ASSIGN(const std::string_view type, metadata.text_or("general.type", "model"));
   if (type != "model")
     return fail(invalid_config("general.type", fmt::format("{} is not a model", json_quote(type))));
@@ -273,10 +273,11 @@ Result<void> read_general(Metadata& metadata, LlamaStyleConfig& c) {
     return fail(invalid_config("general.quantization_version",
                                fmt::format("{} is not supported", version)));
   CYB_ASSIGN(const std::string_view license, metadata.text_or("general.license", ""));
-  c.license = utf8_replace_invalid(license);
+  c.license = valid_text("general.license", license, report);
   CYB_ASSIGN(const std::vector<std::string_view> languages,
              metadata.texts_or_empty("general.languages"));
-  for (const std::string_view one : languages) c.languages.push_back(utf8_replace_invalid(one));
+  for (const std::string_view one : languages)
+    c.languages.push_back(valid_text("general.languages", one, report));
   return {};
 }
 
@@ -301,7 +302,7 @@ Result<LlamaStyleConfig> read_config(Metadata& metadata, const ArchitectureRow& 
   c.model_type = row.model_type;
   c.architecture_class = row.class_name;
   c.tied = !facts.has_head;
-  CYB_TRY(read_general(metadata, c));
+  CYB_TRY(read_general(metadata, c, report));
   CYB_TRY(read_sizes(keys, facts, c));
   CYB_TRY(read_norm(keys, c));
   CYB_TRY(read_rope(keys, facts, c, report));

@@ -222,6 +222,22 @@ Result<TensorInfo> read_tensor(BoundedReader& in) {
   return tensor;
 }
 
+/// `order`: the tensors by their absolute offsets, without overlaps.
+std::uint64_t unclaimed(std::span<const TensorInfo* const> order, const GgufFile& file,
+                        std::uint64_t file_bytes) {
+  std::uint64_t out = 0, at = file.data_offset;
+  const auto claim_from = [&](std::uint64_t begin) {
+    const std::uint64_t padded = checked_round_up(at, file.alignment).value_or(begin);
+    if (begin > padded) out += begin - padded;
+  };
+  for (const TensorInfo* tensor : order) {
+    claim_from(tensor->offset);
+    at = tensor->offset + tensor->size_bytes;
+  }
+  claim_from(file_bytes);
+  return out;
+}
+
 /// Offsets become absolute; ranges must lie inside the file, sums must not wrap, no two tensors may
 /// share a byte.
 Result<void> place_tensors(GgufFile& file, std::uint64_t file_bytes) {
@@ -251,6 +267,7 @@ Result<void> place_tensors(GgufFile& file, std::uint64_t file_bytes) {
                                          order[i]->offset)));
     }
   }
+  file.unclaimed_bytes = unclaimed(order, file, file_bytes);
   return {};
 }
 

@@ -69,7 +69,10 @@ struct GgufFile {
   std::uint32_t version = 0;
   std::uint64_t alignment = 32;
   std::uint64_t data_offset = 0;  // first byte of tensor data
-  std::vector<Value> values;      // in file order
+  /// Bytes of the data between and after the tensors, padding to the alignment aside: nothing says
+  /// what they are.
+  std::uint64_t unclaimed_bytes = 0;
+  std::vector<Value> values;  // in file order
   std::vector<TensorInfo> tensors;
 
   /// Errors: Format (with the key or tensor name), SourceEncoding for tensor types that have no row

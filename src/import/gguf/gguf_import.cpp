@@ -111,14 +111,21 @@ Result<void> read_template(Metadata& metadata, ModelDraft& draft, ImportReport& 
 
 Result<void> describe(Metadata& metadata, const GgufSource& source, const std::string& path,
                       ModelDraft& draft, ImportReport& report) {
-  const std::string file = one_line(path.substr(path.rfind('/') + 1));
+  const std::string file = shown_text("the file name", path.substr(path.rfind('/') + 1), report);
   CYB_ASSIGN(const std::string_view title, metadata.text_or("general.name", ""));
   CYB_ASSIGN(const std::string_view license, metadata.text_or("general.license", ""));
   draft.lineage.set("source", file);
   draft.lineage.set("method", "gguf-import");
-  draft.card = fmt::format("# {}\n\nImported from `{}`.\n",
-                           title.empty() ? draft.name : one_line(title), file);
+  draft.card =
+      fmt::format("# {}\n\nImported from `{}`.\n",
+                  title.empty() ? draft.name : shown_text("general.name", title, report), file);
   if (!license.empty()) draft.card += fmt::format("License: {}\n", one_line(license));
+  for (const Part& part : source.parts) {
+    if (part.header.unclaimed_bytes == 0) continue;
+    report.warnings.push_back(
+        fmt::format("{}: {} bytes between or after the tensors belong to none and were not read",
+                    one_line(part.file->path()), part.header.unclaimed_bytes));
+  }
   report.source_format = fmt::format("GGUF version {}", source.parts[0].header.version);
   if (source.parts.size() > 1)
     report.source_format += fmt::format(", {} parts", source.parts.size());
@@ -136,7 +143,7 @@ Result<ModelDraft> build(const std::string& path, const GgufSource& source, Impo
   CYB_TRY(check_presence(gguf_names(row.name), config.n_layers, canonical_set(tensors),
                          row.model_type, true));
   ModelDraft draft;
-  draft.name = draft_name(options.name, without_part(path));
+  CYB_ASSIGN(draft.name, draft_name(options.name, without_part(path), report));
   draft.config = architecture_config(config);
   report_architecture(config, report);
   CYB_ASSIGN(TokenizerParts parts, read_vocabulary(metadata));

@@ -199,7 +199,7 @@ void describe(const std::string& folder, std::size_t n_shards, ModelDraft& draft
               ImportReport& report) {
   std::string base = folder;
   while (base.size() > 1 && base.back() == '/') base.pop_back();
-  base = one_line(base.substr(base.rfind('/') + 1));
+  base = shown_text("the folder's name", base.substr(base.rfind('/') + 1), report);
   draft.lineage.set("source", base);
   draft.lineage.set("method", "safetensors-import");
   draft.card = fmt::format("# {}\n\nImported from the checkpoint `{}`.\n", draft.name, base);
@@ -217,7 +217,7 @@ Result<ModelDraft> build(const std::string& folder, const std::string& file, Imp
   CYB_TRY(settle_head(tensors, config.architecture, report));
   CYB_TRY(check_tensors(tensors, config));
   ModelDraft draft;
-  draft.name = draft_name(options.name, folder);
+  CYB_ASSIGN(draft.name, draft_name(options.name, folder, report));
   draft.config = architecture_config(config.architecture);
   report_architecture(config.architecture, report);
   CYB_TRY(add_text_parts(folder, config, draft, report));
