@@ -110,7 +110,7 @@ Result<std::string> find_source_model(const std::string& source, const SourceOpt
 bool looks_like_path(const std::string& what) {
   const auto ends = [&](std::string_view suffix) { return what.ends_with(suffix); };
   return what.find('/') != std::string::npos || ends(".model") || ends(".gguf") ||
-         ends(".safetensors");
+         ends(".safetensors") || ends(".onnx");
 }
 
 }  // namespace

@@ -24,8 +24,9 @@ result and is not understood is refused by name. An import that fails or is inte
 class ImportCommand final : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("SOURCE", source_,
-                       "A GGUF file (the first of a split one) or a Hugging Face folder");
+    options.positional(
+        "SOURCE", source_,
+        "A GGUF file (the first of a split one), a Hugging Face folder or an ONNX file");
     options.optional_text("-o,--output", output_, "FILE",
                           "Write this file instead of adding to the store");
     options.flag("--force", force_, "With -o: overwrite FILE where it exists");
