@@ -16,6 +16,7 @@
 #include "base/json_text.hpp"
 #include "base/limits.hpp"
 #include "import/onnx/call.hpp"
+#include "import/onnx/rounds.hpp"
 #include "import/onnx/wire.hpp"
 
 namespace cyb::onnx {
@@ -37,6 +38,7 @@ struct Frame {
   std::span<const AttributeProto> defaults;
   std::shared_ptr<const GraphProto> own;            // a parsed sub-graph
   std::unordered_set<std::string_view> nan_tested;  // what IsNaN and Where read
+  std::shared_ptr<Rounds> rounds;                   // of a Scan or Loop
   std::deque<NodeProto> resolved;                   // nodes whose attributes came from the call
 };
 
@@ -50,6 +52,12 @@ std::string shown_node(const NodeProto& node) {
                                 : node.outputs.empty() ? std::string_view()
                                                        : node.outputs[0];
   return fmt::format("node {} ({})", json_quote(name), shown_op(node));
+}
+
+/// The ops whose sub-graphs are put in place where what they depend on is known.
+bool has_graphs(const NodeProto& node) {
+  return node.domain.empty() &&
+         (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan");
 }
 
 class Lowering {
@@ -115,8 +123,7 @@ class Lowering {
           if (seen.insert(f).second) work.emplace_back(f->nodes);
           continue;
         }
-        const bool known = find_row(node.domain, node.op_type) != nullptr ||
-                           (node.domain.empty() && node.op_type == "If");
+        const bool known = find_row(node.domain, node.op_type) != nullptr || has_graphs(node);
         if (!known) ++missing[shown_op(node)];
       }
     }
@@ -202,7 +209,12 @@ class Lowering {
       CYB_ASSIGN(const Val value, lookup(name));
       inputs.push_back(value);
     }
-    if (node->domain.empty() && node->op_type == "If") return decide(*node, inputs);
+    if (has_graphs(*node)) {
+      if (node->op_type == "If") return decide(*node, inputs);
+      if (opset < 9) return fail(not_built(fmt::format("{} of opset {}", node->op_type, opset)));
+      CYB_ASSIGN(Rounds rounds, begin_rounds(*node, inputs, builder_));
+      return next_round(std::make_shared<Rounds>(std::move(rounds)));
+    }
     const OpRow* row = find_row(node->domain, node->op_type);
     if (row == nullptr) return fail(not_built("the ONNX operator"));
     if (opset < row->since)
@@ -320,12 +332,43 @@ class Lowering {
     return {};
   }
 
+  /// One more round, or the outputs of a Scan or Loop whose rounds are over.
+  Result<void> next_round(std::shared_ptr<Rounds> rounds) {
+    if (rounds->done >= rounds->count) {
+      CYB_ASSIGN(const std::vector<Val> values, finish_rounds(*rounds, builder_));
+      return define(*rounds->node, values);
+    }
+    if (frames_.size() > kMaxSubgraphDepth)
+      return fail(invalid_input(fmt::format("sub-graphs deeper than {}", kMaxSubgraphDepth)));
+    Frame frame;
+    frame.nodes = rounds->body->nodes;
+    frame.outer = frames_.size() - 1;
+    frame.call = rounds->node;
+    frame.opsets = frames_.back().opsets;
+    frame.own = rounds->body;
+    for (const ValueInfo& output : rounds->body->outputs) frame.outputs.push_back(output.name);
+    CYB_TRY(add_initializers(*rounds->body, frame));
+    CYB_ASSIGN(const auto inputs, round_inputs(*rounds, builder_));
+    for (const auto& [name, value] : inputs) frame.names.insert_or_assign(name, value);
+    frame.rounds = std::move(rounds);
+    push(std::move(frame));
+    return {};
+  }
+
   Result<void> leave() {
     std::vector<Val> values;
-    const NodeProto& node = *frames_.back().call;
-    for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+    const std::shared_ptr<Rounds> rounds = frames_.back().rounds;
+    const std::size_t n =
+        rounds ? frames_.back().outputs.size() : frames_.back().call->outputs.size();
+    for (std::size_t k = 0; k < n; ++k) {
       CYB_ASSIGN(const Val value, lookup(frames_.back().outputs[k]));
       values.push_back(value);
+    }
+    if (rounds) {
+      frames_.pop_back();
+      CYB_ASSIGN(const bool more, end_round(*rounds, values, builder_));
+      if (!more) rounds->count = rounds->done;
+      return next_round(rounds);
     }
     // The node lies in the frame below, or in what that frame keeps alive.
     const NodeProto* call = frames_.back().call;
