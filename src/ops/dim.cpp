@@ -96,9 +96,9 @@ std::optional<Shape> TensorSpec::bind(std::span<const std::int64_t> symbols) con
   if (dims.size() > Shape::kMaxRank) return std::nullopt;
   std::array<std::int64_t, Shape::kMaxRank> values{};
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    const auto value = dims[i].eval(symbols);
-    if (!value || *value < 0) return std::nullopt;
-    values[i] = *value;
+    const auto bound = dims[i].eval(symbols);
+    if (!bound || *bound < 0) return std::nullopt;
+    values[i] = *bound;
   }
   return Shape(std::span(values.data(), dims.size()));
 }

@@ -40,6 +40,7 @@ class Dim {
 
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, std::int64_t k);
+  friend Dim operator-(const Dim& a, const Dim& b) { return a + b * -1; }
   /// Equality by normal form; anonymous dimensions are never equal.
   friend bool operator==(const Dim& a, const Dim& b) noexcept {
     return !a.anonymous_ && !b.anonymous_ && a.constant_ == b.constant_ && a.terms_ == b.terms_;
@@ -74,11 +75,13 @@ struct TensorSpec {
   DType dtype = DType::kF32;
   std::vector<Dim> dims;
   bool absent = false;  // an optional input that is not given
+  // Elements of a small integer tensor of rank <= 1 where they are known at load, symbols included.
+  std::optional<std::vector<Dim>> value = std::nullopt;
 
-  static TensorSpec none() { return {DType::kF32, {}, true}; }
+  static TensorSpec none() { return {DType::kF32, {}, true, std::nullopt}; }
   std::size_t rank() const noexcept { return dims.size(); }
   static TensorSpec of(DType dtype, const Shape& shape) {
-    return {dtype, std::vector<Dim>(shape.dims().begin(), shape.dims().end())};
+    return {dtype, std::vector<Dim>(shape.dims().begin(), shape.dims().end()), false, std::nullopt};
   }
   /// Concrete shape with symbols bound; nullopt where a dimension has no value or is negative.
   std::optional<Shape> bind(std::span<const std::int64_t> symbols) const noexcept;

@@ -27,10 +27,15 @@ struct OpRow {
 };
 
 OpInfo make_info(const OpRow& row, const OpImpl& impl) {
-  return {row.tag,       row.name,       row.min_inputs, row.max_inputs,
-          row.n_outputs, row.cls,        row.fused,      impl.attrs,
-          impl.infer,    impl.reference, impl.decompose, impl.encoded_input};
+  return {row.tag,        row.name,           row.min_inputs,  row.max_inputs, row.n_outputs,
+          row.cls,        row.fused,          impl.attrs,      impl.infer,     impl.reference,
+          impl.decompose, impl.encoded_input, impl.run_shapes, impl.state,     impl.count};
 }
+
+#define CYB_OP(name, tag, min_inputs, max_inputs, n_outputs, cls, fused) \
+  static_assert(static_cast<unsigned>(OpTag::k##name) == tag);
+#include "ops/op_list.inc"
+#undef CYB_OP
 
 constexpr std::size_t kOpCount = 0
 #define CYB_OP(name, tag, min_inputs, max_inputs, n_outputs, cls, fused) +1
@@ -160,12 +165,18 @@ Result<std::vector<TensorSpec>> infer(const Op& op, std::span<const TensorSpec> 
   return result;
 }
 
+Result<std::vector<TensorSpec>> state_specs(const Op& op, std::span<const TensorSpec> inputs) {
+  const OpInfo& info = op_info(op.tag);
+  if (info.state == nullptr) return std::vector<TensorSpec>{};
+  CYB_TRY(infer(op, inputs));
+  return info.state(op.attrs, inputs);
+}
+
 Result<std::size_t> output_count(const Op& op) {
   const OpInfo& info = op_info(op.tag);
   if (info.n_outputs != 0) return info.n_outputs;
   CYB_TRY(check_attr_kinds(op));
-  if (op.tag == OpTag::kSplit) return op.attrs.list(1).size();
-  return op.attrs.u32(1);  // BlockNormLinear: n_weights
+  return info.count(op.attrs);
 }
 
 Result<ValueId> OpSink::positions() {

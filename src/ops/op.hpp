@@ -1,9 +1,10 @@
 // The op registry: tags, attribute schemas, shape rules, f32 references and decompositions, one
-// line each in op_list.inc. Mathematics and tags: docs/ir.md. The reference of an op is its
-// specification; nothing here is tuned for speed.
+// line each in op_list.inc (op_tags.inc has the numbers, planned ops included). Mathematics and
+// tags: docs/ir.md. The reference of an op is its specification; nothing here is tuned for speed.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -19,9 +20,9 @@ namespace cyb {
 class ThreadPool;
 
 enum class OpTag : std::uint16_t {
-#define CYB_OP(name, tag, min_inputs, max_inputs, n_outputs, cls, fused) k##name = tag,
-#include "ops/op_list.inc"
-#undef CYB_OP
+#define CYB_TAG(name, tag) k##name = tag,
+#include "ops/op_tags.inc"
+#undef CYB_TAG
 };
 
 enum class AttrKind : std::uint8_t {
@@ -67,6 +68,15 @@ struct Op {
   Attrs attrs;
 };
 
+struct NamedAttr {
+  std::string_view name;
+  AttrValue value;
+};
+/// An op with these attributes by field name; the fields not named are 0 or empty. Error: an
+/// unknown field or a value of another kind (G04).
+Result<Op> make_op(OpTag tag, std::initializer_list<NamedAttr> attrs = {});
+Result<Op> make_op(OpTag tag, std::span<const NamedAttr> attrs);
+
 /// Tolerance classes of spec ir section 4.
 enum class ToleranceClass : std::uint8_t { kX, kE, kM, kA, kF };
 
@@ -76,6 +86,8 @@ struct RefCall {
   const Attrs& attrs;
   std::span<const TensorView> inputs;  // absent optional inputs: data == nullptr
   std::span<const MutableTensorView> outputs;
+  // The op's state_specs(), read and changed in place; empty: the run starts from zeros.
+  std::span<const MutableTensorView> state = {};
   ThreadPool* pool = nullptr;  // splits independent rows; any number of threads gives the same bits
 };
 
@@ -104,6 +116,9 @@ using ReferenceFn = Result<void> (*)(const RefCall&);
 /// True if input `input` may be a weight of a block, bf16, f16 or fixed dtype, read as it is
 /// stored.
 using EncodedInputFn = bool (*)(const Attrs&, std::size_t input);
+/// Shapes of the outputs from the data of the inputs; shapes and dtypes were checked by infer.
+using RunShapesFn = Result<std::vector<Shape>> (*)(const Attrs&,
+                                                   std::span<const TensorView> inputs);
 using DecomposeFn = Result<std::vector<ValueId>> (*)(const Attrs&, std::span<const ValueId> inputs,
                                                      OpSink&);
 
@@ -116,9 +131,12 @@ struct OpInfo {
   bool fused;  // has a decomposition; never in a file unless its tag is 180..199
   std::span<const AttrSpec> attrs;
   InferFn infer;
-  ReferenceFn reference;         // null: stateful or fused; the reference backend composes it
-  DecomposeFn decompose;         // null unless fused
-  EncodedInputFn encoded_input;  // null: no input may be encoded
+  ReferenceFn reference;               // null: stateful or fused; the reference backend composes it
+  DecomposeFn decompose;               // null unless fused
+  EncodedInputFn encoded_input;        // null: no input may be encoded
+  RunShapesFn run_shapes;              // null: infer gives the shapes, with Specs that carry values
+  InferFn state;                       // null: a pure function, or KvCache
+  std::size_t (*count)(const Attrs&);  // null: n_outputs
 };
 
 /// Null for an unknown tag or name.
@@ -140,6 +158,20 @@ Result<void> check_attr_kinds(const Op& op);
 /// G05 (number of inputs), G09 (dtype) or G10 (shape); message() is the tail of that rule's text,
 /// the outer frame is "Op::<name>". Kinds: kShapeMismatch (G10), else kInvalidInput.
 Result<std::vector<TensorSpec>> infer(const Op& op, std::span<const TensorSpec> inputs);
+
+/// Specs of the tensors that the op keeps between runs; empty for pure functions.
+Result<std::vector<TensorSpec>> state_specs(const Op& op, std::span<const TensorSpec> inputs);
+
+/// Spec of a concrete tensor, with the value of small integer ones.
+TensorSpec spec_with_value(const TensorView& view);
+
+/// Concrete shapes of the outputs for these inputs, dimensions that depend on data included. Runs
+/// `infer` too. Errors as infer; G10 where a dimension is not known even now.
+Result<std::vector<TensorSpec>> run_specs(const Op& op, std::span<const TensorView> inputs);
+
+/// True if a run may have another shape than `infer` says with unbound symbols: the executor asks
+/// run_specs before each run of such a node.
+bool has_data_dims(std::span<const TensorSpec> outputs) noexcept;
 
 /// Number of outputs, also where the attributes decide it.
 Result<std::size_t> output_count(const Op& op);

@@ -12,6 +12,9 @@ struct OpImpl {
   ReferenceFn reference = nullptr;
   DecomposeFn decompose = nullptr;
   EncodedInputFn encoded_input = nullptr;
+  RunShapesFn run_shapes = nullptr;
+  InferFn state = nullptr;
+  std::size_t (*count)(const Attrs&) = nullptr;  // for ops whose attributes give the outputs
 };
 
 }  // namespace cyb

@@ -31,6 +31,15 @@ const TensorSpec& at(Specs inputs, std::size_t k) noexcept {
 bool is_float(DType dtype) noexcept {
   return dtype == DType::kF32 || dtype == DType::kF16;
 }
+bool is_real(DType dtype) noexcept {
+  return is_float(dtype) || dtype == DType::kF64;
+}
+bool is_number(DType dtype) noexcept {
+  return is_real(dtype) || is_int(dtype);
+}
+bool is_element(DType dtype) noexcept {
+  return is_number(dtype) || dtype == DType::kBool;
+}
 bool is_int(DType dtype) noexcept {
   return format_info(dtype).cls == DTypeClass::kInt;
 }
@@ -42,6 +51,39 @@ bool is_weight(DType dtype) noexcept {
 
 Result<void> want_float(Specs inputs, std::size_t k) {
   if (!is_float(inputs[k].dtype)) return fail(bad_dtype(k, inputs[k].dtype));
+  return {};
+}
+Result<void> want_real(Specs inputs, std::size_t k) {
+  if (!is_real(inputs[k].dtype)) return fail(bad_dtype(k, inputs[k].dtype));
+  return {};
+}
+Result<void> want_number(Specs inputs, std::size_t k) {
+  if (!is_number(inputs[k].dtype)) return fail(bad_dtype(k, inputs[k].dtype));
+  return {};
+}
+Result<void> want_int(Specs inputs, std::size_t k) {
+  if (!is_int(inputs[k].dtype)) return fail(bad_dtype(k, inputs[k].dtype));
+  return {};
+}
+Result<void> want_index(Specs inputs, std::size_t k) {
+  const DType dtype = inputs[k].dtype;
+  if (dtype != DType::kI32 && dtype != DType::kI64) return fail(bad_dtype(k, dtype));
+  return {};
+}
+Result<void> want_list(Specs inputs, std::size_t k) {
+  CYB_TRY(want_index(inputs, k));
+  if (inputs[k].rank() <= 1) return {};
+  return fail(bad_shape(dims_text(inputs[k].dims), "at most 1 dimension"));
+}
+Result<void> want_same_dtype(Specs inputs, std::size_t first) {
+  for (std::size_t k = first; k < inputs.size(); ++k) {
+    if (!inputs[k].absent) CYB_TRY(want_dtype(inputs, k, inputs[0].dtype));
+  }
+  return {};
+}
+Result<void> want_at_most(const Attrs& attrs, std::size_t k, std::int64_t largest,
+                          std::string_view field) {
+  if (attrs.i(k) < 0 || attrs.i(k) > largest) return fail(bad_payload(field));
   return {};
 }
 Result<void> want_dtype(Specs inputs, std::size_t k, DType dtype) {
@@ -119,6 +161,55 @@ std::vector<Dim> with_last(const TensorSpec& spec, Dim last) {
   std::vector<Dim> dims = spec.dims;
   dims.back() = std::move(last);
   return dims;
+}
+
+const std::vector<Dim>* value_of(Specs inputs, std::size_t k) noexcept {
+  return k < inputs.size() && inputs[k].value ? &*inputs[k].value : nullptr;
+}
+
+std::optional<std::vector<std::int64_t>> constants_of(Specs inputs, std::size_t k) {
+  const std::vector<Dim>* value = value_of(inputs, k);
+  if (value == nullptr) return std::nullopt;
+  std::vector<std::int64_t> out;
+  for (const Dim& dim : *value) {
+    if (!dim.is_constant()) return std::nullopt;
+    out.push_back(dim.constant());
+  }
+  return out;
+}
+
+std::optional<std::int64_t> length_of(Specs inputs, std::size_t k) noexcept {
+  const TensorSpec& spec = at(inputs, k);
+  if (spec.absent) return std::nullopt;
+  if (spec.rank() == 0) return 1;
+  if (!spec.dims[0].is_constant()) return std::nullopt;
+  return spec.dims[0].constant();
+}
+
+Dim product(std::span<const Dim> dims) {
+  Dim out(1);
+  bool known = true;
+  for (const Dim& dim : dims) {
+    if (dim == Dim(0)) return dim;
+    if (dim.is_constant()) {
+      out = out * dim.constant();
+    } else if (out.is_constant()) {
+      out = dim * out.constant();
+    } else {
+      known = false;
+    }
+  }
+  return known ? out : Dim::anonymous();
+}
+
+Result<std::vector<TensorSpec>> same_real(const Attrs&, Specs inputs) {
+  CYB_TRY(want_real(inputs, 0));
+  return one(inputs[0].dtype, inputs[0].dims);
+}
+
+Result<std::vector<TensorSpec>> same_number(const Attrs&, Specs inputs) {
+  CYB_TRY(want_number(inputs, 0));
+  return one(inputs[0].dtype, inputs[0].dims);
 }
 
 Result<std::vector<TensorSpec>> same_float(const Attrs&, Specs inputs) {

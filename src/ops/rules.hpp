@@ -25,7 +25,26 @@ bool is_int(DType dtype) noexcept;
 /// A float, block or fixed dtype that can be decoded to f32.
 bool is_weight(DType dtype) noexcept;
 
+/// f16, f32 or f64: what elementwise functions compute on.
+bool is_real(DType dtype) noexcept;
+/// A real or an integer.
+bool is_number(DType dtype) noexcept;
+/// A number or bool: what layout ops, Where and comparisons take.
+bool is_element(DType dtype) noexcept;
+
 Result<void> want_float(Specs inputs, std::size_t k);
+Result<void> want_real(Specs inputs, std::size_t k);
+Result<void> want_number(Specs inputs, std::size_t k);
+Result<void> want_int(Specs inputs, std::size_t k);
+/// i32 or i64.
+Result<void> want_index(Specs inputs, std::size_t k);
+/// An i32 or i64 tensor of rank 0 or 1: a parameter that is a tensor.
+Result<void> want_list(Specs inputs, std::size_t k);
+/// Inputs [first, end) that are given have the dtype of input 0.
+Result<void> want_same_dtype(Specs inputs, std::size_t first = 1);
+/// G04 unless the attribute is at most `largest`.
+Result<void> want_at_most(const Attrs& attrs, std::size_t k, std::int64_t largest,
+                          std::string_view field);
 Result<void> want_dtype(Specs inputs, std::size_t k, DType dtype);
 /// Input k has the dtype of input 0, or f32 (gains and biases of f16 graphs).
 Result<void> want_parameter(Specs inputs, std::size_t k);
@@ -54,6 +73,22 @@ inline Result<std::vector<TensorSpec>> one(DType dtype, std::vector<Dim> dims) {
   out.push_back({dtype, std::move(dims)});
   return out;
 }
+
+/// Most elements of a tensor whose value is followed at load.
+inline constexpr std::int64_t kMaxValues = 256;
+
+/// Elements of input k where they are known as dimensions; null otherwise.
+const std::vector<Dim>* value_of(Specs inputs, std::size_t k) noexcept;
+/// Elements of input k where all are constants.
+std::optional<std::vector<std::int64_t>> constants_of(Specs inputs, std::size_t k);
+/// Number of elements of a list input where it is known.
+std::optional<std::int64_t> length_of(Specs inputs, std::size_t k) noexcept;
+/// Product of dimensions; anonymous where it has two symbolic factors.
+Dim product(std::span<const Dim> dims);
+
+/// Shape rule of elementwise real ops of one input: output like the input.
+Result<std::vector<TensorSpec>> same_real(const Attrs& attrs, Specs inputs);
+Result<std::vector<TensorSpec>> same_number(const Attrs& attrs, Specs inputs);
 
 /// Shape rule of elementwise float ops of one input: output like the input.
 Result<std::vector<TensorSpec>> same_float(const Attrs& attrs, Specs inputs);

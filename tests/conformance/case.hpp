@@ -18,7 +18,8 @@ enum class Fill : std::uint8_t {
   kTiny,      // denormals and the smallest normals, both signs, and -0
   kSpecial,   // normal with NaN, +-Inf and -0 sprinkled in
   kInfinite,  // normal with -Inf and -0 sprinkled in
-  kIndex,     // i32 0 .. limit-1
+  kIndex,     // i32 or i64 0 .. limit-1
+  kSmall,     // integers -3 .. 3 (unsigned: 0 .. 6 or their two's complement)
 };
 
 /// How a backend gets the input.
@@ -29,7 +30,8 @@ struct In {
   Role role = Role::kActivation;
   DType dtype = DType::kF32;
   Fill fill = Fill::kNormal;
-  std::int32_t limit = 0;  // kIndex
+  std::int32_t limit = 0;          // kIndex
+  std::vector<double> exact = {};  // these values in turn, in place of the fill
 };
 
 struct Case {
@@ -85,6 +87,34 @@ inline In matrix(std::int64_t rows, std::int64_t columns, DType dtype = DType::k
 inline In indices(const Shape& shape, std::int32_t limit) {
   return {shape, Role::kActivation, DType::kI32, Fill::kIndex, limit};
 }
+/// A tensor of these values: parameters.
+inline In given(std::vector<double> values, DType dtype = DType::kI64) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  return {Shape{n}, Role::kActivation, dtype, Fill::kNormal, 0, std::move(values)};
+}
+inline In given(const Shape& shape, std::vector<double> values, DType dtype) {
+  return {shape, Role::kActivation, dtype, Fill::kNormal, 0, std::move(values)};
+}
+inline In scalar(double value, DType dtype = DType::kF32) {
+  return {Shape{}, Role::kActivation, dtype, Fill::kNormal, 0, {value}};
+}
+/// An op with attributes by name; a mistake in a table throws.
+inline Op op_of(OpTag tag, std::initializer_list<NamedAttr> attrs = {}) {
+  return make_op(tag, attrs).value();
+}
+using Ints = std::vector<std::int64_t>;
+inline const std::vector<DType> kNumberTypes = {
+    DType::kF32,    DType::kF16, DType::kF64,    DType::kI8,  DType::kU8,    DType::kI16,
+    DType::kUint16, DType::kI32, DType::kUint32, DType::kI64, DType::kUint64};
+inline const std::vector<DType> kIntTypes = {DType::kI8,     DType::kU8,    DType::kI16,
+                                             DType::kUint16, DType::kI32,   DType::kUint32,
+                                             DType::kI64,    DType::kUint64};
+inline const std::vector<DType> kRealTypes = {DType::kF32, DType::kF16, DType::kF64};
+/// One case per edge shape, fill and real dtype.
+CaseList real_cases(const Op& op);
+/// Small shapes of every given dtype.
+CaseList dtype_cases(const Op& op, const std::vector<DType>& dtypes, Fill fill = Fill::kNormal);
+
 inline In absent() {
   return {Shape{}, Role::kAbsent, DType::kF32, Fill::kNormal, 0};
 }

@@ -12,77 +12,14 @@
 #include <stdexcept>
 
 #include "backends/cpu/kernels/table.hpp"
-#include "backends/reference/eager_sink.hpp"
-#include "base/half.hpp"
 #include "base/hash.hpp"
-#include "conformance/fill.hpp"
+#include "conformance/case_run.hpp"
 #include "conformance/targets.hpp"
 #include "support/far_backend.hpp"
 #include "support/tolerance.hpp"
 
 namespace cyb::test {
 namespace {
-
-std::string path_of(const OpCases& table, const Case& c) {
-  return std::string(op_info(table.tag).name) + "/" + c.name;
-}
-
-/// A case with its bytes.
-struct Made {
-  std::vector<std::vector<std::byte>> bytes;
-  std::vector<TensorView> views;
-  std::vector<TensorSpec> specs;
-
-  Made(const Case& c, const std::string& path) {
-    for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-      const In& in = c.inputs[i];
-      const bool absent = in.role == Role::kAbsent;
-      bytes.push_back(absent ? std::vector<std::byte>{}
-                             : make_bytes(in, path + "/" + std::to_string(i)));
-      bytes.back().reserve(1);  // data() of an empty tensor is not null
-      views.push_back(absent ? TensorView{} : TensorView{in.dtype, in.shape, bytes.back().data()});
-      specs.push_back(absent ? TensorSpec::none() : TensorSpec::of(in.dtype, in.shape));
-    }
-  }
-};
-
-struct Output {
-  TensorView view;
-  std::vector<std::byte> bytes;  // NaNs canonical
-  std::vector<float> values;     // of float outputs
-};
-
-Output take(const TensorView& view) {
-  Output out{view, {}, {}};
-  const auto n = static_cast<std::size_t>(view.shape.count());
-  out.bytes.assign(view.data, view.data + tensor_bytes(view.dtype, view.shape).value());
-  for (std::size_t i = 0; i < n; ++i) {
-    if (view.dtype == DType::kF32) {
-      auto v = view.as<float>()[i];
-      if (std::isnan(v)) v = std::numeric_limits<float>::quiet_NaN();
-      std::memcpy(out.bytes.data() + i * 4, &v, 4);
-      out.values.push_back(v);
-    } else if (view.dtype == DType::kF16) {
-      out.values.push_back(f16_to_f32(view.as<std::uint16_t>()[i]));
-      const std::uint16_t nan = 0x7E00;
-      if (std::isnan(out.values[i])) std::memcpy(out.bytes.data() + i * 2, &nan, 2);
-    } else if (view.dtype == DType::kBf16 && std::isnan(bf16_to_f32(view.as<std::uint16_t>()[i]))) {
-      const std::uint16_t nan = 0x7FC0;
-      std::memcpy(out.bytes.data() + i * 2, &nan, 2);
-    }
-  }
-  return out;
-}
-
-Result<std::vector<Output>> run_reference(const Case& c, const Made& made) {
-  reference::EagerSink sink(nullptr, {}, {});
-  std::vector<ValueId> inputs;
-  for (const TensorView& view : made.views) inputs.push_back(sink.add(view));
-  CYB_ASSIGN(const std::vector<ValueId> ids, sink.emit(c.op, inputs));
-  std::vector<Output> outputs;
-  for (const ValueId id : ids) outputs.push_back(take(sink.view(id)));
-  return outputs;
-}
 
 std::string digest_of(const Result<std::vector<Output>>& outputs) {
   if (!outputs) return "error:" + outputs.error().code();
@@ -190,7 +127,10 @@ class CasePlan {
   };
 
   Result<std::vector<Operand>> add_step(Step step, std::span<const TensorSpec> specs) {
-    CYB_ASSIGN(const std::vector<TensorSpec> inferred, infer(step.op, specs));
+    CYB_ASSIGN(std::vector<TensorSpec> inferred, infer(step.op, specs));
+    if (has_data_dims(inferred)) {
+      CYB_ASSIGN(inferred, run_specs(step.op, made_.views));
+    }
     for (const TensorSpec& spec : inferred)
       step.outputs.push_back(arena(spec.dtype, *spec.bind({})));
     plan_.steps.push_back(step);
@@ -322,13 +262,18 @@ bool all_finite(const std::vector<Output>& outputs) {
   return true;
 }
 
+/// What a plan can hand out.
+bool all_f32(const std::vector<Output>& outputs) {
+  return std::ranges::all_of(outputs, [](const Output& o) { return o.view.dtype == DType::kF32; });
+}
+
 /// True if the target ran the case on a kernel of its own.
 bool check_on_target(const Target& target, const OpCases& table, const Case& c) {
   const std::string path = path_of(table, c);
   const Made made(c, path);
   const auto want = run_reference(c, made);
   CasePlan plan(*target.backend, c, made);
-  if (!want || !plan.expressible() || want->front().view.dtype != DType::kF32) return false;
+  if (!want || !plan.expressible() || !all_f32(*want)) return false;
   if (!target.backend->supports(c.op, made.specs)) return false;
   const auto got = plan.run();
   // Where the reference has no number there is none on the target either: an error, or the same NaN

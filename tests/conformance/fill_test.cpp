@@ -95,6 +95,33 @@ std::vector<std::byte> make_blocks(const In& in, std::uint64_t key) {
   return bytes;
 }
 
+/// kIndex: 0 .. limit-1; kSmall: -3 .. 3; else all 32 bits.
+std::int32_t integer_value(const In& in, std::uint32_t word) {
+  if (in.fill == Fill::kIndex)
+    return static_cast<std::int32_t>(word % static_cast<std::uint32_t>(in.limit));
+  if (in.fill == Fill::kSmall) return static_cast<std::int32_t>(word % 7) - 3;
+  return static_cast<std::int32_t>(word);
+}
+
+/// The low bytes of a number, as little-endian machines store it.
+void put_integer(std::byte* to, std::size_t size, std::int64_t value) {
+  std::memcpy(to, &value, size);
+}
+
+void put_exact(const In& in, std::byte* to, double value) {
+  if (in.dtype == DType::kF64) {
+    std::memcpy(to, &value, 8);
+  } else if (in.dtype == DType::kF32) {
+    const auto single = static_cast<float>(value);
+    std::memcpy(to, &single, 4);
+  } else if (in.dtype == DType::kF16) {
+    const std::uint16_t half = f32_to_f16(static_cast<float>(value));
+    std::memcpy(to, &half, 2);
+  } else {
+    put_integer(to, format_info(in.dtype).block_bytes, static_cast<std::int64_t>(value));
+  }
+}
+
 }  // namespace
 
 std::vector<std::byte> make_bytes(const In& in, std::string_view seed) {
@@ -123,21 +150,29 @@ std::vector<std::byte> make_bytes(const In& in, std::string_view seed) {
       case DType::kBool:
         put(i, static_cast<std::uint8_t>(word & 1u));
         break;
+      case DType::kF64:
+        put(i, static_cast<double>(value));
+        break;
       case DType::kI64:
-        put(i, static_cast<std::int64_t>(word) - (std::int64_t{1} << 31));
+        put(i, in.fill == Fill::kIndex || in.fill == Fill::kSmall
+                   ? std::int64_t{integer_value(in, word)}
+                   : static_cast<std::int64_t>(word) - (std::int64_t{1} << 31));
+        break;
+      case DType::kUint64:
+        put(i, in.fill == Fill::kSmall ? std::uint64_t{word % 7}
+                                       : std::uint64_t{word} * 0x9E3779B97F4A7C15u);
         break;
       default:
-        put(i, in.fill == Fill::kIndex
-                   ? static_cast<std::int32_t>(word % static_cast<std::uint32_t>(in.limit))
-                   : static_cast<std::int32_t>(word));
+        put_integer(bytes.data() + i * size, size, integer_value(in, word));
     }
+    if (!in.exact.empty()) put_exact(in, bytes.data() + i * size, in.exact[i % in.exact.size()]);
   }
   return bytes;
 }
 
 std::string fill_name(Fill fill) {
-  static constexpr std::array kNames = {"normal",  "positive", "wide", "tiny",
-                                        "special", "infinite", "index"};
+  static constexpr std::array kNames = {"normal",  "positive", "wide",  "tiny",
+                                        "special", "infinite", "index", "small"};
   return kNames[static_cast<std::size_t>(fill)];
 }
 
@@ -162,6 +197,27 @@ CaseList unary_cases(const Op& op) {
   return cases;
 }
 
+CaseList real_cases(const Op& op) {
+  CaseList cases = unary_cases(op);
+  for (const Fill fill : kEdgeFills) {
+    cases.push_back({"f64_" + fill_name(fill), op, {activation({3, 7}, fill, DType::kF64)}});
+  }
+  cases.push_back({"f64_scalar", op, {activation(Shape{}, Fill::kNormal, DType::kF64)}});
+  return cases;
+}
+
+CaseList dtype_cases(const Op& op, const std::vector<DType>& dtypes, Fill fill) {
+  CaseList cases;
+  for (const DType dtype : dtypes) {
+    for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{2, 3, 5}}) {
+      cases.push_back({std::string(dtype_name(dtype)) + "_" + shape_name(shape),
+                       op,
+                       {activation(shape, fill, dtype)}});
+    }
+  }
+  return cases;
+}
+
 CaseList binary_cases(const Op& op, bool integers_divide) {
   const std::vector<std::pair<Shape, Shape>> shapes = {
       {{3, 7}, {3, 7}}, {{2, 3, 5}, {5}}, {{2, 3, 5}, {1}},  {{2, 3, 1}, {1, 3, 4}},
@@ -179,7 +235,7 @@ CaseList binary_cases(const Op& op, bool integers_divide) {
          {activation(a, Fill::kNormal, DType::kF16), activation(b, Fill::kPositive, DType::kF16)}});
     for (const DType dtype : {DType::kI32, DType::kI64}) {
       if (integers_divide && dtype == DType::kI64) continue;
-      // A divisor is drawn from 0..2^31-1 by its own seed; none of these is 0.
+      // A divisor is drawn from all 32 bits by its own seed; none of these is 0.
       cases.push_back({std::string(dtype_name(dtype)) + "_" + name,
                        op,
                        {activation(a, Fill::kNormal, dtype), activation(b, Fill::kNormal, dtype)}});

@@ -14,8 +14,10 @@ namespace {
 using nlohmann::json;
 
 const std::map<std::string, DType> kTypes = {
-    {"F32", DType::kF32}, {"F16", DType::kF16}, {"F64", DType::kF64},  {"I32", DType::kI32},
-    {"I64", DType::kI64}, {"U8", DType::kU8},   {"BOOL", DType::kBool}};
+    {"F32", DType::kF32},    {"F16", DType::kF16},    {"F64", DType::kF64},
+    {"I32", DType::kI32},    {"I64", DType::kI64},    {"U8", DType::kU8},
+    {"BOOL", DType::kBool},  {"I8", DType::kI8},      {"I16", DType::kI16},
+    {"U16", DType::kUint16}, {"U32", DType::kUint32}, {"U64", DType::kUint64}};
 
 Shape shape_of(const json& dims) {
   const auto values = dims.get<std::vector<std::int64_t>>();
@@ -30,8 +32,14 @@ AttrValue attr_value(AttrKind kind, const json& value) {
     case AttrKind::kI32List:
     case AttrKind::kI64List:
       return value.get<std::vector<std::int64_t>>();
-    case AttrKind::kBytes:
-      throw std::runtime_error("bytes in a golden case");
+    case AttrKind::kBytes: {
+      const bool text = value.is_string();
+      const auto numbers =
+          text ? std::vector<std::uint8_t>{} : value.get<std::vector<std::uint8_t>>();
+      const auto raw = text ? std::as_bytes(std::span(value.get_ref<const std::string&>()))
+                            : std::as_bytes(std::span(numbers));
+      return std::vector<std::byte>(raw.begin(), raw.end());
+    }
     default:
       return value.get<std::int64_t>();
   }

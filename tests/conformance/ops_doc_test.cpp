@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "conformance/case.hpp"
@@ -92,6 +94,39 @@ TEST(OpsDoc, IsWhatTheTablesSay) {
   std::stringstream committed;
   committed << file.rdbuf();
   EXPECT_EQ(committed.str(), text) << "run tools/gen_ops_doc.sh";
+}
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::stringstream rest(line);
+  for (std::string cell; std::getline(rest, cell, '|');) {
+    const auto begin = cell.find_first_not_of(' ');
+    const auto end = cell.find_last_not_of(' ');
+    cells.push_back(begin == std::string::npos ? "" : cell.substr(begin, end - begin + 1));
+  }
+  return cells;
+}
+
+/// The op table of docs/ir.md: | tag | op | inputs | payload | notes | built |.
+TEST(OpsDoc, TheTableOfTheIrSaysWhatIsBuilt) {
+  std::ifstream file(std::string(CYB_TESTS_DIR) + "/../docs/ir.md");
+  std::map<std::string, std::vector<std::string>> rows;
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.size() >= 7 && cells[0].empty() && !cells[1].empty() &&
+        std::isdigit(cells[1][0]) != 0)
+      rows[cells[1]] = cells;
+  }
+  for (const OpInfo& op : all_ops()) {
+    const std::string tag = std::to_string(static_cast<unsigned>(op.tag));
+    if (static_cast<unsigned>(op.tag) >= 480) continue;  // blocks are never in a graph
+    ASSERT_TRUE(rows.contains(tag)) << op.name << " has no row";
+    EXPECT_EQ(rows[tag][2], op.name);
+    EXPECT_EQ(rows[tag][4], payload_text(op)) << op.name;
+    EXPECT_EQ(rows[tag][6], "yes") << op.name;
+    rows.erase(tag);
+  }
+  for (const auto& [tag, cells] : rows) EXPECT_EQ(cells[6], "planned") << cells[2];
 }
 
 TEST(OpsDoc, KernelsAreTheSameOnEveryIsa) {

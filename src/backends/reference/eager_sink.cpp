@@ -63,7 +63,10 @@ Result<std::vector<ValueId>> EagerSink::emit(const Op& op, std::span<const Value
     specs.push_back(values_[v].spec);
     views.push_back(values_[v].view);
   }
-  CYB_ASSIGN(const std::vector<TensorSpec> inferred, infer(op, specs));
+  CYB_ASSIGN(std::vector<TensorSpec> inferred, infer(op, specs));
+  if (has_data_dims(inferred)) {
+    CYB_ASSIGN(inferred, run_specs(op, views));
+  }
   if (info.fused) return decompose(op, inputs, *this);
   std::vector<ValueId> ids;
   std::vector<MutableTensorView> outputs;

@@ -6,25 +6,21 @@
 #include "ops/math/elementary.hpp"
 #include "ops/op_impl.hpp"
 #include "ops/rules.hpp"
-#include "ops/values.hpp"
+#include "ops/typed.hpp"
 
 namespace cyb {
 namespace {
 
 constexpr std::array kAttrs = {AttrSpec{"mode", AttrKind::kU8}};
-constexpr double kSqrtHalf = 0x1.6A09E667F3BCDp-1;
-constexpr double kSqrtTwoOverPi = 0x1.9884533D43651p-1;
 
-float gelu(GeluMode mode, double x) {
+double gelu(GeluMode mode, double x) {
   switch (mode) {
     case GeluMode::kErf:
-      return static_cast<float>(x * 0.5 * (1.0 + math::erf_f64(x * kSqrtHalf)));
-    case GeluMode::kTanh: {
-      const double inner = kSqrtTwoOverPi * (x + 0.044715 * x * x * x);
-      return static_cast<float>(x * 0.5 * (1.0 + math::tanh_f64(inner)));
-    }
+      return math::gelu_f64(x);
+    case GeluMode::kTanh:
+      return math::gelu_tanh_f64(x);
     default:
-      return static_cast<float>(x * math::sigmoid_f64(1.702 * x));
+      return math::swish_f64(x, 1.702);
   }
 }
 
@@ -32,12 +28,12 @@ Result<std::vector<TensorSpec>> infer_gelu(const Attrs& attrs, rules::Specs in) 
   if (attrs.i(0) > static_cast<std::int64_t>(GeluMode::kQuick)) {
     return fail(rules::bad_payload("mode"));
   }
-  return rules::same_float(attrs, in);
+  return rules::same_real(attrs, in);
 }
 
 Result<void> reference_gelu(const RefCall& call) {
   const GeluMode mode = GeluAttrs::from(call.attrs).mode;
-  return ref::map(call, [mode](float x) { return gelu(mode, x); });
+  return ref::map_real(call, [mode](double x) { return gelu(mode, x); });
 }
 
 }  // namespace

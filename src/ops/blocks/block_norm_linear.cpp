@@ -74,7 +74,8 @@ OpImpl impl_BlockNormLinear() {
   return {.attrs = kAttrs,
           .infer = infer_block_norm_linear,
           .decompose = decompose_block_norm_linear,
-          .encoded_input = encoded};
+          .encoded_input = encoded,
+          .count = [](const Attrs& attrs) { return std::size_t{attrs.u32(1)}; }};
 }
 
 }  // namespace cyb

@@ -6,11 +6,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
-#include <utility>
 
 #include "base/half.hpp"
+#include "ops/layout/convert.hpp"
 #include "ops/op_impl.hpp"
 #include "ops/rules.hpp"
 #include "ops/values.hpp"
@@ -86,23 +85,6 @@ T widen(T v) {
   return v;
 }
 
-template <class To, class From>
-To to_integer(From v) {
-  using Limits = std::numeric_limits<To>;
-  if constexpr (std::is_floating_point_v<From>) {
-    if (v != v) return 0;
-    // 2^digits is exact in every float; the largest integer itself may not be.
-    constexpr auto kEnd = static_cast<From>(Limits::max() / 2 + 1) * From{2};
-    if (v >= kEnd) return Limits::max();
-    if (v <= static_cast<From>(Limits::lowest())) return Limits::lowest();
-    return static_cast<To>(v);
-  } else {
-    if (std::cmp_greater(v, Limits::max())) return Limits::max();
-    if (std::cmp_less(v, Limits::lowest())) return Limits::lowest();
-    return static_cast<To>(v);
-  }
-}
-
 /// To f32, odd if inexact: a later rounding to 16 bits is then the only one that counts.
 float to_odd(double v) {
   const auto nearest = static_cast<float>(v);
@@ -133,7 +115,7 @@ To convert(From v) {
   } else if constexpr (std::is_same_v<From, bool>) {
     return static_cast<To>(v ? 1 : 0);
   } else {
-    return to_integer<To>(v);
+    return convert::to_integer<To>(v);
   }
 }
 
@@ -142,7 +124,8 @@ Result<std::vector<TensorSpec>> infer_cast(const Attrs& attrs, rules::Specs in) 
   const auto known = [](DType dtype) { return visit(dtype, [](auto) {}); };
   if (!to || !known(*to)) return fail(rules::bad_payload("dtype"));
   if (!known(in[0].dtype)) return fail(rules::bad_dtype(0, in[0].dtype));
-  return rules::one(*to, in[0].dims);
+  const bool exact = in[0].value && (*to == DType::kI32 || *to == DType::kI64);
+  return std::vector{TensorSpec{*to, in[0].dims, false, exact ? in[0].value : std::nullopt}};
 }
 
 Result<void> reference_cast(const RefCall& call) {

@@ -25,7 +25,16 @@ Result<std::vector<TensorSpec>> infer_concat(const Attrs& attrs, rules::Specs in
     CYB_TRY(rules::want_dims(in, k, want));
     dims[axis] = dims[axis] + in[k].dims[axis];
   }
-  return rules::one(in[0].dtype, std::move(dims));
+  TensorSpec out{in[0].dtype, std::move(dims)};
+  std::vector<Dim> value;
+  for (std::size_t k = 0; k < in.size() && out.rank() == 1; ++k) {
+    const std::vector<Dim>* part = rules::value_of(in, k);
+    if (part == nullptr) return std::vector{std::move(out)};
+    value.insert(value.end(), part->begin(), part->end());
+  }
+  const bool small = static_cast<std::int64_t>(value.size()) <= rules::kMaxValues;
+  if (out.rank() == 1 && small) out.value = std::move(value);
+  return std::vector{std::move(out)};
 }
 
 Result<void> reference_concat(const RefCall& call) {

@@ -31,7 +31,8 @@ Result<std::vector<TensorSpec>> infer_constant(const Attrs& attrs, rules::Specs)
   const auto bytes = tensor_bytes(*dtype, shape);
   if (!bytes) return fail(rules::bad_payload("shape"));
   if (*bytes != attrs.bytes(2).size()) return fail(rules::bad_payload("bytes"));
-  return std::vector{TensorSpec::of(*dtype, shape)};
+  if (*bytes == 0) return std::vector{TensorSpec::of(*dtype, shape)};  // no data is no absence
+  return std::vector{spec_with_value({*dtype, shape, attrs.bytes(2).data()})};
 }
 
 Result<void> reference_constant(const RefCall& call) {

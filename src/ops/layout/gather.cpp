@@ -1,4 +1,4 @@
-// Gather (tag 281): rows of x picked by index along one axis.
+// Gather (tag 281): rows of x picked by index along one axis; negative ones count from the end.
 #include "ops/layout/gather.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 #include "ops/op_impl.hpp"
 #include "ops/rules.hpp"
-#include "ops/values.hpp"
+#include "ops/typed.hpp"
 
 namespace cyb {
 namespace {
@@ -17,12 +17,23 @@ constexpr std::array kAttrs = {AttrSpec{"axis", AttrKind::kI32}};
 
 Result<std::vector<TensorSpec>> infer_gather(const Attrs& attrs, rules::Specs in) {
   CYB_TRY(rules::want_elements(in, 0));
-  CYB_TRY(rules::want_dtype(in, 1, DType::kI32));
+  CYB_TRY(rules::want_index(in, 1));
   CYB_ASSIGN(const std::size_t axis, rules::axis(attrs.i(0), in[0].rank(), "axis"));
   std::vector<Dim> dims = in[0].dims;
   const auto at = dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
   dims.insert(at, in[1].dims.begin(), in[1].dims.end());
-  return rules::one(in[0].dtype, std::move(dims));
+  TensorSpec out{in[0].dtype, std::move(dims)};
+  const auto indices = rules::constants_of(in, 1);
+  if (in[0].value && in[0].rank() == 1 && indices) {
+    out.value.emplace();
+    const auto n = static_cast<std::int64_t>(in[0].value->size());
+    for (const std::int64_t i : *indices) {
+      if (i < -n || i >= n)
+        return fail(rules::bad_shape(dims_text(in[0].dims), "room for the index"));
+      out.value->push_back((*in[0].value)[static_cast<std::size_t>(i < 0 ? i + n : i)]);
+    }
+  }
+  return std::vector{std::move(out)};
 }
 
 Result<void> reference_gather(const RefCall& call) {
@@ -35,11 +46,12 @@ Result<void> reference_gather(const RefCall& call) {
   const auto n = static_cast<std::size_t>(indices.shape.count());
   std::byte* out = call.outputs[0].data;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::int32_t index = indices.as<std::int32_t>()[i];
-    if (index < 0 || index >= x.shape[axis]) {
+    std::int64_t index = ref::integer_at(indices, i);
+    if (index < -x.shape[axis] || index >= x.shape[axis]) {
       return fail(invalid_input(
           fmt::format("Op::Gather: index {} is outside 0..{}", index, x.shape[axis] - 1)));
     }
+    if (index < 0) index += x.shape[axis];
     for (std::size_t o = 0; o < outer && row != 0; ++o) {
       const std::size_t from = o * ref::extent(x.shape, axis) + static_cast<std::size_t>(index);
       std::memcpy(out + (o * n + i) * row, x.data + from * row, row);

@@ -58,28 +58,31 @@ std::optional<Dim> quotient(const Product& a, const Product& b) {
   return scaled.divided_by(static_cast<std::int64_t>(b.constant)).value_or(Dim::anonymous());
 }
 
-Result<std::vector<TensorSpec>> infer_reshape(const Attrs& attrs, rules::Specs in) {
-  CYB_TRY(rules::want_elements(in, 0));
-  const std::vector<std::int64_t>& shape = attrs.list(0);
+}  // namespace
+
+namespace layout {
+
+Result<std::vector<Dim>> reshaped(const TensorSpec& x, std::span<const Dim> shape,
+                                  bool allow_zero) {
   if (shape.size() > Shape::kMaxRank) return fail(rules::bad_payload("shape"));
   Product source, target;
-  for (const Dim& dim : in[0].dims) source.multiply(dim);
+  for (const Dim& dim : x.dims) source.multiply(dim);
   std::vector<Dim> dims;
   std::optional<std::size_t> inferred;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const bool bad =
-        shape[i] < -1 || (shape[i] == -1 && inferred) || (shape[i] == 0 && i >= in[0].rank());
-    if (bad) return fail(rules::bad_payload("shape"));
-    if (shape[i] == -1) inferred = i;
-    dims.push_back(shape[i] == 0 ? in[0].dims[i] : Dim(shape[i]));
-    if (shape[i] != -1) target.multiply(dims.back());
+    const bool copy = shape[i] == Dim(0) && !allow_zero, infer_it = shape[i] == Dim(-1);
+    const bool negative = shape[i].is_constant() && shape[i].constant() < -1;
+    if (negative || (infer_it && inferred) || (copy && i >= x.rank())) {
+      return fail(rules::bad_payload("shape"));
+    }
+    if (infer_it) inferred = i;
+    dims.push_back(copy ? x.dims[i] : shape[i]);
+    if (!infer_it) target.multiply(dims.back());
   }
   if (source.overflow || target.overflow) return fail(rules::bad_payload("shape"));
   cancel(source, target);
   const bool known = source.factors.empty() && target.factors.empty();
-  const auto mismatch = [&] {
-    return fail(rules::bad_shape(dims_text(in[0].dims), dims_text(dims)));
-  };
+  const auto mismatch = [&] { return fail(rules::bad_shape(dims_text(x.dims), dims_text(dims))); };
   if (inferred) {
     const auto dim = quotient(source, target);
     if (!dim) return mismatch();
@@ -87,6 +90,45 @@ Result<std::vector<TensorSpec>> infer_reshape(const Attrs& attrs, rules::Specs i
   } else if (known && source.constant != target.constant) {
     return mismatch();
   }
+  return dims;
+}
+
+Result<std::vector<Dim>> unknown_dims(std::span<const TensorSpec> in, std::size_t k) {
+  const auto n = rules::length_of(in, k);
+  if (!n || *n < 0 || *n > static_cast<std::int64_t>(Shape::kMaxRank)) {
+    return fail(rules::bad_shape(dims_text(in[k].dims), "a known length of at most 8"));
+  }
+  return std::vector<Dim>(static_cast<std::size_t>(*n), Dim::anonymous());
+}
+
+std::vector<TensorSpec> with_same_value(const TensorSpec& x, std::vector<Dim> dims) {
+  TensorSpec out{x.dtype, std::move(dims)};
+  if (out.rank() <= 1) out.value = x.value;
+  return std::vector{std::move(out)};
+}
+
+}  // namespace layout
+
+namespace {
+
+Result<std::vector<TensorSpec>> infer_reshape(const Attrs& attrs, rules::Specs in) {
+  CYB_TRY(rules::want_elements(in, 0));
+  const std::vector<std::int64_t>& shape = attrs.list(0);
+  const std::vector<Dim> target(shape.begin(), shape.end());
+  CYB_ASSIGN(std::vector<Dim> dims, layout::reshaped(in[0], target, false));
+  return layout::with_same_value(in[0], std::move(dims));
+}
+
+constexpr std::array kToAttrs = {AttrSpec{"allow_zero", AttrKind::kU8}};
+
+Result<std::vector<TensorSpec>> infer_reshape_to(const Attrs& attrs, rules::Specs in) {
+  CYB_TRY(rules::want_elements(in, 0));
+  CYB_TRY(rules::want_list(in, 1));
+  if (const auto* value = rules::value_of(in, 1)) {
+    CYB_ASSIGN(std::vector<Dim> dims, layout::reshaped(in[0], *value, attrs.i(0) != 0));
+    return layout::with_same_value(in[0], std::move(dims));
+  }
+  CYB_ASSIGN(std::vector<Dim> dims, layout::unknown_dims(in, 1));
   return rules::one(in[0].dtype, std::move(dims));
 }
 
@@ -101,6 +143,10 @@ Result<void> reference_reshape(const RefCall& call) {
 
 OpImpl impl_Reshape() {
   return {.attrs = kAttrs, .infer = infer_reshape, .reference = reference_reshape};
+}
+
+OpImpl impl_ReshapeTo() {
+  return {.attrs = kToAttrs, .infer = infer_reshape_to, .reference = reference_reshape};
 }
 
 }  // namespace cyb

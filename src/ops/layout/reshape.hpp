@@ -11,4 +11,14 @@ struct ReshapeAttrs {
   Attrs to_attrs() const { return {{shape}}; }
 };
 
+namespace layout {
+
+/// Dimensions of x reshaped: 0 copies (unless allow_zero), one -1 is inferred. G04 or G10.
+Result<std::vector<Dim>> reshaped(const TensorSpec& x, std::span<const Dim> shape, bool allow_zero);
+/// As many anonymous dimensions as input k, a list, has elements; G10 where that is not known.
+Result<std::vector<Dim>> unknown_dims(std::span<const TensorSpec> in, std::size_t k);
+/// One output with the elements of x, so with its value too.
+std::vector<TensorSpec> with_same_value(const TensorSpec& x, std::vector<Dim> dims);
+
+}  // namespace layout
 }  // namespace cyb

@@ -56,7 +56,10 @@ Result<void> reference_split(const RefCall& call) {
 }  // namespace
 
 OpImpl impl_Split() {
-  return {.attrs = kAttrs, .infer = infer_split, .reference = reference_split};
+  return {.attrs = kAttrs,
+          .infer = infer_split,
+          .reference = reference_split,
+          .count = [](const Attrs& attrs) { return attrs.list(1).size(); }};
 }
 
 }  // namespace cyb

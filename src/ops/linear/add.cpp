@@ -9,10 +9,17 @@ Result<void> reference_add(const RefCall& call) {
   return elementwise::run(call, f, elementwise::Wrapping{f});
 }
 
+Result<std::vector<TensorSpec>> infer_add(const Attrs& attrs, rules::Specs in) {
+  CYB_ASSIGN(std::vector<TensorSpec> out, elementwise::infer_binary(attrs, in));
+  elementwise::set_value(out[0], in,
+                         [](const Dim& a, const Dim& b) -> std::optional<Dim> { return a + b; });
+  return out;
+}
+
 }  // namespace
 
 OpImpl impl_Add() {
-  return {.infer = elementwise::infer_binary, .reference = reference_add};
+  return {.infer = infer_add, .reference = reference_add};
 }
 
 }  // namespace cyb

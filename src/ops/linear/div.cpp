@@ -5,11 +5,10 @@
 namespace cyb {
 namespace {
 
-template <class T>
 bool has_zero(const TensorView& view) {
-  const T* values = view.as<T>();
-  for (std::int64_t i = 0; i < view.shape.count(); ++i) {
-    if (values[i] == 0) return true;
+  const auto n = static_cast<std::size_t>(view.shape.count());
+  for (std::size_t i = 0; i < n; ++i) {
+    if (ref::integer_at(view, i) == 0) return true;
   }
   return false;
 }
@@ -17,22 +16,35 @@ bool has_zero(const TensorView& view) {
 Result<void> reference_div(const RefCall& call) {
   const TensorView& b = call.inputs[1];
   const bool empty = call.outputs[0].shape.count() == 0;
-  if (!empty && ((b.dtype == DType::kI32 && has_zero<std::int32_t>(b)) ||
-                 (b.dtype == DType::kI64 && has_zero<std::int64_t>(b)))) {
+  if (!empty && rules::is_int(b.dtype) && has_zero(b)) {
     return fail(invalid_input("Op::Div: integer division by zero"));
   }
-  const auto f = [](float x, float y) { return x / y; };
+  const auto f = [](auto x, auto y) { return x / y; };
   const auto g = []<class T>(T x, T y) {
-    using U = std::make_unsigned_t<T>;
-    return y == -1 ? static_cast<T>(U{0} - static_cast<U>(x)) : static_cast<T>(x / y);
+    if constexpr (std::is_signed_v<T>) {
+      if (y == -1) return static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(x));
+    }
+    return static_cast<T>(x / y);
   };
   return elementwise::run(call, f, g);
+}
+
+std::optional<Dim> divided(const Dim& a, const Dim& b) {
+  if (!b.is_constant() || b.constant() == 0) return std::nullopt;
+  if (a.is_constant() && b.constant() != -1) return Dim(a.constant() / b.constant());
+  return a.divided_by(b.constant());
+}
+
+Result<std::vector<TensorSpec>> infer_div(const Attrs& attrs, rules::Specs in) {
+  CYB_ASSIGN(std::vector<TensorSpec> out, elementwise::infer_binary(attrs, in));
+  elementwise::set_value(out[0], in, divided);
+  return out;
 }
 
 }  // namespace
 
 OpImpl impl_Div() {
-  return {.infer = elementwise::infer_binary, .reference = reference_div};
+  return {.infer = infer_div, .reference = reference_div};
 }
 
 }  // namespace cyb

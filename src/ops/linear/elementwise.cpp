@@ -6,10 +6,8 @@
 namespace cyb::elementwise {
 
 Result<std::vector<TensorSpec>> infer_binary(const Attrs&, rules::Specs in) {
+  CYB_TRY(rules::want_number(in, 0));
   const DType dtype = in[0].dtype;
-  if (!rules::is_float(dtype) && dtype != DType::kI32 && dtype != DType::kI64) {
-    return fail(rules::bad_dtype(0, dtype));
-  }
   CYB_TRY(rules::want_dtype(in, 1, dtype));
   CYB_ASSIGN(std::vector<Dim> dims, rules::broadcast(in[0], in[1]));
   return rules::one(dtype, std::move(dims));
@@ -49,6 +47,21 @@ void for_rows(const Shape& out, const Shape& a, const Shape& b,
     }
     body(row);
   }
+}
+
+void set_value(TensorSpec& out, rules::Specs inputs, DimFn f) {
+  const auto *a = rules::value_of(inputs, 0), *b = rules::value_of(inputs, 1);
+  if (a == nullptr || b == nullptr || out.rank() > 1) return;
+  const std::size_t n = a->size() == 1 ? b->size() : a->size();
+  if (a->size() != n && a->size() != 1) return;
+  if (b->size() != n && b->size() != 1) return;
+  std::vector<Dim> value;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto v = f((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
+    if (!v) return;
+    value.push_back(*v);
+  }
+  out.value = std::move(value);
 }
 
 }  // namespace cyb::elementwise

@@ -1,11 +1,11 @@
-// Binary elementwise ops with NumPy broadcasting: equal dtypes, f32 f16 i32 i64, integers wrap.
+// Binary elementwise ops with NumPy broadcasting: equal dtypes, every number, integers wrap.
 #pragma once
 
 #include <type_traits>
 
 #include "ops/op_impl.hpp"
 #include "ops/rules.hpp"
-#include "ops/values.hpp"
+#include "ops/typed.hpp"
 
 namespace cyb::elementwise {
 
@@ -19,8 +19,8 @@ struct RowIndex {
 void for_rows(const Shape& out, const Shape& a, const Shape& b,
               const std::function<void(const RowIndex&)>& body);
 
-template <class T, class F>
-void apply(const RefCall& call, const T* a, const T* b, T* out, F f) {
+template <class A, class B, class T, class F>
+void apply(const RefCall& call, const A* a, const B* b, T* out, F f) {
   for_rows(call.outputs[0].shape, call.inputs[0].shape, call.inputs[1].shape,
            [&](const RowIndex& row) {
              for (std::size_t i = 0; i < row.length; ++i) {
@@ -35,27 +35,40 @@ struct Wrapping {
   F f;
   template <class T>
   T operator()(T a, T b) const {
-    using U = std::make_unsigned_t<T>;
-    return static_cast<T>(f(static_cast<U>(a), static_cast<U>(b)));
+    return static_cast<T>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
   }
 };
 
-/// f for floats, `g` for integers.
+/// f for f16, f32 and f64.
+template <class F>
+Result<void> run_real(const RefCall& call, F f) {
+  return ref::visit_real(call.inputs[0].dtype, [&]<class C>(ref::Type<C>) -> Result<void> {
+    const ref::Elements<C> a(call.inputs[0]), b(call.inputs[1]);
+    ref::Outputs<C> y(call.outputs[0]);
+    apply(call, a.data(), b.data(), y.data(), f);
+    y.finish();
+    return {};
+  });
+}
+
+/// g for integers.
+template <class G>
+Result<void> run_int(const RefCall& call, G g) {
+  return ref::visit_int(call.inputs[0].dtype, [&]<class C>(ref::Type<C>) -> Result<void> {
+    apply(call, call.inputs[0].as<C>(), call.inputs[1].as<C>(), call.outputs[0].as<C>(), g);
+    return {};
+  });
+}
+
+/// f for reals, `g` for integers.
 template <class F, class G>
 Result<void> run(const RefCall& call, F f, G g) {
-  const TensorView &a = call.inputs[0], &b = call.inputs[1];
-  const MutableTensorView& out = call.outputs[0];
-  if (a.dtype == DType::kI32) {
-    apply(call, a.as<std::int32_t>(), b.as<std::int32_t>(), out.as<std::int32_t>(), g);
-  } else if (a.dtype == DType::kI64) {
-    apply(call, a.as<std::int64_t>(), b.as<std::int64_t>(), out.as<std::int64_t>(), g);
-  } else {
-    const ref::Values va(a), vb(b);
-    ref::Results y(out);
-    apply(call, va.data(), vb.data(), y.data(), f);
-    y.finish();
-  }
-  return {};
+  return rules::is_int(call.inputs[0].dtype) ? run_int(call, g) : run_real(call, f);
 }
+
+/// Symbolic values of an integer op: `f(a, b)` of each pair (one may have a single element), where
+/// both are known and f has a result.
+using DimFn = std::optional<Dim> (*)(const Dim&, const Dim&);
+void set_value(TensorSpec& out, rules::Specs inputs, DimFn f);
 
 }  // namespace cyb::elementwise

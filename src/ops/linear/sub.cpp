@@ -9,10 +9,17 @@ Result<void> reference_sub(const RefCall& call) {
   return elementwise::run(call, f, elementwise::Wrapping{f});
 }
 
+Result<std::vector<TensorSpec>> infer_sub(const Attrs& attrs, rules::Specs in) {
+  CYB_ASSIGN(std::vector<TensorSpec> out, elementwise::infer_binary(attrs, in));
+  elementwise::set_value(out[0], in,
+                         [](const Dim& a, const Dim& b) -> std::optional<Dim> { return a - b; });
+  return out;
+}
+
 }  // namespace
 
 OpImpl impl_Sub() {
-  return {.infer = elementwise::infer_binary, .reference = reference_sub};
+  return {.infer = infer_sub, .reference = reference_sub};
 }
 
 }  // namespace cyb

@@ -1,4 +1,4 @@
-// exp, log, tanh, erf, sigmoid, pow in f64 by Taylor series on reduced arguments.
+// exp, log and their kin, tanh, sigmoid in f64 by Taylor series on reduced arguments.
 #include "ops/math/elementary.hpp"
 
 #include <array>
@@ -17,8 +17,8 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // ln 2 in two parts; the first has 32 trailing zero bits, so n * kLn2High is exact for |n| < 2^20.
 constexpr double kLn2High = 0x1.62E42FEEp-1;
 constexpr double kLn2Low = 0x1.A39EF35793C76p-33;
+constexpr double kLn2 = 0x1.62E42FEFA39EFp-1;
 constexpr double kLog2E = 0x1.71547652B82FEp+0;
-constexpr double kTwoOverSqrtPi = 0x1.20DD750429B6Dp+0;
 
 /// 2^n for -1022 <= n <= 1023.
 double power_of_two(std::int64_t n) noexcept {
@@ -45,6 +45,17 @@ double expm1_series(double r) noexcept {
   return sum * r;
 }
 
+/// 2 artanh s for |s| <= 0.1716: 2s (1 + s^2/3 + s^4/5 + ...).
+double artanh_twice(double s) noexcept {
+  const double s2 = s * s;
+  static constexpr std::array kCoefficients = {1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17,
+                                               1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9,
+                                               1.0 / 7,  1.0 / 5,  1.0 / 3,  1.0};
+  double sum = 0.0;
+  for (const double c : kCoefficients) sum = sum * s2 + c;
+  return 2.0 * s * sum;
+}
+
 }  // namespace
 
 double exp_f64(double x) noexcept {
@@ -61,10 +72,31 @@ double exp_f64(double x) noexcept {
   return sum * power_of_two(half) * power_of_two(exponent - half);
 }
 
-double log_f64(double x) noexcept {
-  if (x != x || x == kInf) return x;
-  if (x == 0.0) return -kInf;
-  if (x < 0.0) return kNaN;
+double exp2_f64(double x) noexcept {
+  if (x != x) return x;
+  if (x >= 1024.0) return kInf;
+  if (x < -1080.0) return 0.0;
+  const double n = (x + 0x1.8p52) - 0x1.8p52;
+  const double sum = 1.0 + expm1_series((x - n) * kLn2);
+  const auto exponent = static_cast<std::int64_t>(n);
+  const std::int64_t half = exponent / 2;
+  return sum * power_of_two(half) * power_of_two(exponent - half);
+}
+
+double expm1_f64(double x) noexcept {
+  if (std::fabs(x) < 0.5) return x == 0.0 ? x : expm1_series(x);
+  return exp_f64(x) - 1.0;
+}
+
+namespace {
+
+struct Logarithm {
+  double exponent;  // x = 2^exponent m
+  double log_m;     // |log m| <= ln 2 / 2
+};
+
+/// x positive and finite.
+Logarithm log_parts(double x) noexcept {
   std::int64_t exponent = 0;
   if (x < 0x1p-1022) {
     x *= 0x1p54;
@@ -78,16 +110,31 @@ double log_f64(double x) noexcept {
     m *= 0.5;
     ++exponent;
   }
-  // log m = 2 artanh(s), s = (m - 1) / (m + 1), |s| <= 0.1716.
-  const double s = (m - 1.0) / (m + 1.0);
-  const double s2 = s * s;
-  static constexpr std::array kCoefficients = {1.0 / 23, 1.0 / 21, 1.0 / 19, 1.0 / 17,
-                                               1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9,
-                                               1.0 / 7,  1.0 / 5,  1.0 / 3,  1.0};
-  double sum = 0.0;
-  for (const double c : kCoefficients) sum = sum * s2 + c;
-  const auto e = static_cast<double>(exponent);
-  return e * kLn2High + (2.0 * s * sum + e * kLn2Low);
+  // log m = 2 artanh((m - 1) / (m + 1)).
+  return {static_cast<double>(exponent), artanh_twice((m - 1.0) / (m + 1.0))};
+}
+
+}  // namespace
+
+double log_f64(double x) noexcept {
+  if (x != x || x == kInf) return x;
+  if (x == 0.0) return -kInf;
+  if (x < 0.0) return kNaN;
+  const Logarithm l = log_parts(x);
+  return l.exponent * kLn2High + (l.log_m + l.exponent * kLn2Low);
+}
+
+double log2_f64(double x) noexcept {
+  if (x != x || x == kInf) return x;
+  if (x == 0.0) return -kInf;
+  if (x < 0.0) return kNaN;
+  const Logarithm l = log_parts(x);
+  return l.exponent + l.log_m * kLog2E;
+}
+
+double log1p_f64(double x) noexcept {
+  if (x > -0.25 && x < 0.4) return x == 0.0 ? x : artanh_twice(x / (2.0 + x));
+  return log_f64(1.0 + x);
 }
 
 double tanh_f64(double x) noexcept {
@@ -103,30 +150,8 @@ double tanh_f64(double x) noexcept {
   return std::copysign(y, x);
 }
 
-// erf x = 2/sqrt(pi) e^(-x^2) sum_n x (2x^2)^n / (1·3·5···(2n+1)) (Abramowitz and Stegun 7.1.6):
-// all terms have one sign, nothing cancels.
-double erf_f64(double x) noexcept {
-  if (x != x) return x;
-  const double a = std::fabs(x);
-  if (a > 6.0) return std::copysign(1.0, x);
-  const double x2 = 2.0 * x * x;
-  double term = x;
-  double sum = x;
-  for (int n = 1; n < 200; ++n) {
-    term = term * x2 / (2 * n + 1);
-    const double next = sum + term;
-    if (next == sum) break;
-    sum = next;
-  }
-  return kTwoOverSqrtPi * exp_f64(-x * x) * sum;
-}
-
 double sigmoid_f64(double x) noexcept {
   return 1.0 / (1.0 + exp_f64(-x));
-}
-
-double pow_f64(double base, double exponent) noexcept {
-  return exp_f64(exponent * log_f64(base));
 }
 
 }  // namespace cyb::math

@@ -7,7 +7,6 @@ give equal bytes.
 """
 import json
 import os
-import struct
 import sys
 
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]  # our tokenizers.py
@@ -22,51 +21,12 @@ from transformers.models.gemma2.modeling_gemma2 import eager_attention_forward a
 from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as gptj_rotary
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as llama_rotary
 
-OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ops")
-NAMES = {"float32": ("F32", "f32"), "float16": ("F16", "f16"), "int32": ("I32", "i32"), "int64": ("I64", "i64"),
-         "bool": ("BOOL", "bool"), "uint8": ("U8", "u8"), "float64": ("F64", "f64")}
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+from ops_file import OUT, File
+
 FORMATS = {"q8": (Type.Q8_0, (0,)), "q4": (Type.Q4_0, (0,)), "q4_1": (Type.Q4_1, (0, 2)), "q5_0": (Type.Q5_0, (0,)),
            "q5_1": (Type.Q5_1, (0, 2)), "q2k": (Type.Q2_K, (80, 82)), "q3k": (Type.Q3_K, (108,)),
            "q4k": (Type.Q4_K, (0, 2)), "q5k": (Type.Q5_K, (0, 2)), "q6k": (Type.Q6_K, (208,))}
-
-
-class File:
-    """One golden file: tensors and cases."""
-
-    def __init__(self, name):
-        self.name, self.tensors, self.cases = name, {}, {}
-
-    def put(self, key, value):
-        if value is None:
-            return None
-        dtype, shape = None, None
-        if isinstance(value, tuple):  # (raw bytes, dtype, logical shape)
-            value, dtype, shape = value
-        if isinstance(value, torch.Tensor):
-            value = value.detach().numpy()
-        if value.dtype == np.float64 and dtype is None:
-            value = value.astype(np.float32)
-        self.tensors[key] = np.ascontiguousarray(value).reshape(np.shape(value))
-        return [key, dtype or NAMES[str(value.dtype)][1], list(shape or value.shape)]
-
-    def case(self, name, op, attrs, inputs, outputs):
-        self.cases[name] = json.dumps({
-            "op": op, "attrs": attrs,
-            "inputs": [self.put(f"{name}.in{i}", v) for i, v in enumerate(inputs)],
-            "outputs": [self.put(f"{name}.out{i}", v) for i, v in enumerate(outputs)]})
-
-    def write(self):
-        header, offset = {"__metadata__": self.cases}, 0
-        for key, value in self.tensors.items():
-            header[key] = {"dtype": NAMES[str(value.dtype)][0], "shape": list(value.shape),
-                           "data_offsets": [offset, offset + value.nbytes]}
-            offset += value.nbytes
-        text = json.dumps(header, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)
-        with open(os.path.join(OUT, self.name + ".safetensors"), "wb") as f:
-            f.write(struct.pack("<Q", len(text)) + text)
-            for value in self.tensors.values():
-                f.write(value.tobytes())
 
 
 def normal(rng, *shape):

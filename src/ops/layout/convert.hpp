@@ -1,0 +1,37 @@
+// Conversion of one number to another dtype's type of computation: Cast's rules.
+#pragma once
+
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace cyb::convert {
+
+/// Truncation, saturating; NaN gives 0.
+template <class To, class From>
+To to_integer(From v) noexcept {
+  using Limits = std::numeric_limits<To>;
+  if constexpr (std::is_floating_point_v<From>) {
+    if (v != v) return 0;
+    // 2^digits is exact in every float; the largest integer itself may not be.
+    constexpr auto kEnd = static_cast<From>(Limits::max() / 2 + 1) * From{2};
+    if (v >= kEnd) return Limits::max();
+    if (v <= static_cast<From>(Limits::lowest())) return Limits::lowest();
+    return static_cast<To>(v);
+  } else {
+    if (std::cmp_greater(v, Limits::max())) return Limits::max();
+    if (std::cmp_less(v, Limits::lowest())) return Limits::lowest();
+    return static_cast<To>(v);
+  }
+}
+
+template <class To, class From>
+To to(From v) noexcept {
+  if constexpr (std::is_floating_point_v<To>) {
+    return static_cast<To>(v);
+  } else {
+    return to_integer<To>(v);
+  }
+}
+
+}  // namespace cyb::convert
