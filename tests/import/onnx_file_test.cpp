@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "import/onnx/onnx_import.hpp"
 #include "import/onnx/tensor.hpp"
 #include "import/onnx_support.hpp"
+#include "support/peak_memory.hpp"
 #include "support/tiny_checkpoint.hpp"
 
 namespace cyb::onnx {
@@ -159,6 +161,43 @@ TEST(OnnxFile, FunctionsThatCallThemselvesEnd) {
                           .message(12, onnx_value("y", {2}));
   const std::string text = error_of(onnx_model(graph) + Proto().message(25, function).text());
   EXPECT_NE(text.find("deeper than 32"), std::string::npos) << text;
+}
+
+TEST(OnnxFile, SmallFilesStaySmall) {
+  // 20 functions that call the next one twice: a million calls; doubled constants: 2^40 bytes.
+  std::string functions;
+  for (int k = 0; k < 20; ++k) {
+    const std::string name = "F" + std::to_string(k), next = "F" + std::to_string(k + 1);
+    Proto f;
+    f.bytes(1, name).bytes(4, "a").bytes(5, "c").bytes(10, "d");
+    const std::string op = k == 19 ? "Relu" : next;
+    const std::string domain = k == 19 ? "" : "d";
+    f.message(7, onnx_node(op, {"a"}, "b", domain)).message(7, onnx_node(op, {"b"}, "c", domain));
+    f.message(9, Proto().bytes(1, "d").number(2, 1)).message(9, Proto().bytes(1, "").number(2, 17));
+    functions += Proto().message(25, f).text();
+  }
+  const Proto calls = Proto()
+                          .message(1, onnx_node("F0", {"x"}, "y", "d"))
+                          .message(11, onnx_value("x", {2}))
+                          .message(12, onnx_value("y", {2}));
+  Proto doubled;
+  const std::string block(4096, '\0');
+  doubled.message(5, Proto().number(1, 1024).number(2, 1).bytes(8, "k0").bytes(9, block));
+  for (int k = 0; k < 28; ++k) {
+    const std::string from = "k" + std::to_string(k), to = "k" + std::to_string(k + 1);
+    const Proto axis = Proto().bytes(1, "axis").number(3, 0).number(20, 2);
+    doubled.message(1, onnx_node("Concat", {from, from}, to).message(5, axis));
+  }
+  doubled.message(12, onnx_value("k28", {std::int64_t{1} << 38}));
+  const std::int64_t before = test::reset_peak();
+  ASSERT_GT(before, 0);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_NE(error_of(onnx_model(calls) + functions).find("in functions and rounds"),
+            std::string::npos);
+  EXPECT_EQ(error_of(onnx_model(doubled)), "");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(test::peak_kib() - before, 256 * 1024);
+  EXPECT_LT(seconds.count(), 20);
 }
 
 class OnnxExternal : public testing::Test {

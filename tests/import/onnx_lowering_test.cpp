@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/half.hpp"
 #include "conformance/onnx_backend/graph_run.hpp"
 #include "import/import.hpp"
 #include "import/onnx_support.hpp"
@@ -29,10 +30,23 @@ Shape shape_of(const nlohmann::json& row) {
 
 HostTensor floats(const nlohmann::json& row) {
   std::byte* data = nullptr;
-  auto out = HostTensor::allocate(DType::kF32, shape_of(row), data);
+  const bool half = row.at("dtype") == "float16";
+  auto out = HostTensor::allocate(half ? DType::kF16 : DType::kF32, shape_of(row), data);
   const auto values = row.at("values").get<std::vector<float>>();
-  std::ranges::copy(std::as_bytes(std::span(values)), data);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint16_t bits = f32_to_f16(values[i]);
+    if (half) std::memcpy(data + 2 * i, &bits, sizeof bits);
+    if (!half) std::memcpy(data + 4 * i, &values[i], sizeof(float));
+  }
   return *out;
+}
+
+/// The name of an input or output here.
+std::string name_in(const BuiltGraph& built, const std::string& name) {
+  for (const auto& [from, to] : built.renamed) {
+    if (from == name) return to;
+  }
+  return name;
 }
 
 std::vector<double> numbers(const HostTensor& tensor) {
@@ -42,7 +56,8 @@ std::vector<double> numbers(const HostTensor& tensor) {
 }
 
 TEST(OnnxLowering, GoldenModelsGiveTheReferenceEvaluatorsValues) {
-  for (const std::string name : {"typed_tensors", "mlp", "functions", "outputs"}) {
+  for (const std::string name :
+       {"typed_tensors", "mlp", "functions", "outputs", "halves", "names", "rounds"}) {
     SCOPED_TRACE(name);
     const std::string bytes = test::read_file(kGolden + name + ".onnx");
     const auto expect = nlohmann::json::parse(test::read_file(kGolden + name + ".json"));
@@ -53,22 +68,38 @@ TEST(OnnxLowering, GoldenModelsGiveTheReferenceEvaluatorsValues) {
     const auto graph = test::stored(lowered->built, *weights);
     ASSERT_TRUE(graph.has_value()) << graph.error().text();
     test::Tensors values;
-    for (const auto& row : expect.at("inputs")) values.emplace(row.at("name"), floats(row));
+    for (const auto& row : expect.at("inputs"))
+      values.emplace(name_in(lowered->built, row.at("name")), floats(row));
     const auto done = test::run_nodes(*graph, *weights, values);
     ASSERT_TRUE(done.has_value()) << done.error().text();
     ASSERT_EQ(graph->outputs.size(), expect.at("outputs").size());
     for (std::size_t k = 0; k < graph->outputs.size(); ++k) {
       const auto& row = expect.at("outputs").at(k);
-      EXPECT_EQ(graph->outputs[k], row.at("name"));
+      EXPECT_EQ(graph->outputs[k], name_in(lowered->built, row.at("name")));
       const HostTensor& got = values.at(graph->outputs[k]);
       EXPECT_EQ(got.shape, shape_of(row));
       const std::vector<double> have = numbers(got);
       const auto want = row.at("values").get<std::vector<double>>();
       ASSERT_EQ(have.size(), want.size());
+      const double tolerance = name == "halves" ? 1e-3 : 1e-6;  // classes M and E of f16 and f32
+      double largest = 1;
+      for (const double v : want) largest = std::max(largest, std::abs(v));
       for (std::size_t i = 0; i < want.size(); ++i)
-        EXPECT_LE(std::abs(have[i] - want[i]), 1e-6 * std::max(1.0, std::abs(want[i]))) << i;
+        EXPECT_LE(std::abs(have[i] - want[i]), tolerance * largest) << i;
     }
   }
+}
+
+TEST(OnnxLowering, NamesOfTheGraphAreFreeOrChangedAndSaid) {
+  const std::string bytes = test::read_file(kGolden + "names.onnx");
+  const auto lowered = test::import_case(as_bytes(bytes), "");
+  ASSERT_TRUE(lowered.has_value());
+  const BuiltGraph& built = lowered->built;
+  EXPECT_EQ(name_in(built, "model.x"), "input_0");
+  EXPECT_EQ(name_in(built, "cyb.result"), "output_0");
+  ASSERT_EQ(built.weights.size(), 1U);  // the mask has infinities, which no weight may have
+  EXPECT_EQ(built.weights[0].name, "lm_head.weight");
+  EXPECT_EQ(built.weights[0].shape(), Shape{720});  // stored tensors have at most 5 dimensions
 }
 
 TEST(OnnxLowering, ComputedShapesBecomeAttributes) {

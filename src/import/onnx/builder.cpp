@@ -15,8 +15,8 @@ namespace {
 // What folding may cost: one result, what goes in, the sum over a model, and the multiplications of
 // one dot-product op. Beyond them the op stays in the graph, and is folded when it is loaded.
 constexpr std::uint64_t kSmallBytes = std::uint64_t{64} << 10;
-constexpr std::uint64_t kMaxFoldBytes = std::uint64_t{16} << 20;
-constexpr std::uint64_t kMaxFoldedBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxFoldBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kMaxFoldedBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxFoldWork = std::uint64_t{1} << 26;
 
 std::uint64_t bytes_of(const TensorView& view) {

@@ -172,7 +172,7 @@ Result<std::string> Builder::weight(Val value, Finishing& f) {
         Op op,
         make_op(OpTag::kReshape,
                 {{"shape", std::vector<std::int64_t>(full.dims().begin(), full.dims().end())}}));
-    std::string shaped = give_name("", fmt::format("{}_shaped", weight.name), false);
+    std::string shaped = give_name("", fmt::format("shaped_{}", value), false);
     f.node(std::move(op), {weight.name}, {shaped});
     name = std::move(shaped);
   }

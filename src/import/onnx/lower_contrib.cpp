@@ -68,9 +68,12 @@ void lower_skip_norm(Call& c) {
 /// ids, segments?, words, positions, segment table?, gamma, beta, mask?, position ids?
 void lower_embed_norm(Call& c) {
   c.ignore({"mask_index_type"});
-  if (c.wants(1))
+  if (c.wants(1)) {  // how many tokens count; 0 where no mask says it
+    const Val ids = c.cast(c.in(0), DType::kI32);
+    const Val mask = c.has(7) ? c.in(7) : c.emit("Mul", {ids, c.scalar(0, DType::kI32)});
     c.out(1, c.emit("Reduce", {{"keep", std::int64_t{0}}},
-                    {c.in(7), c.int_list(std::array{std::int64_t{1}})}));
+                    {mask, c.int_list(std::array{std::int64_t{1}})}));
+  }
   const auto rows = [&](Val table, Val ids) {
     return c.emit("Gather", {{"axis", std::int64_t{0}}}, {table, ids});
   };

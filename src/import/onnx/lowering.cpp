@@ -7,15 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <memory>
 #include <ranges>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "base/json_text.hpp"
 #include "base/limits.hpp"
 #include "import/onnx/call.hpp"
+#include "import/onnx/frame.hpp"
 #include "import/onnx/rounds.hpp"
 #include "import/onnx/wire.hpp"
 
@@ -24,41 +23,7 @@ namespace {
 
 // Opset 7 and later is what this importer is for; an older model runs where its ops mean the same.
 constexpr std::int64_t kOldestOpset = 1;
-
-using Names = std::unordered_map<std::string_view, Val>;
-
-struct Frame {
-  std::span<const NodeProto> nodes;
-  std::size_t next = 0;
-  Names names;
-  std::size_t outer = SIZE_MAX;           // frame whose names are seen too
-  const NodeProto* call = nullptr;        // the node that this frame computes
-  std::vector<std::string_view> outputs;  // of the body, in the order of the call's outputs
-  std::span<const OpsetId> opsets;
-  std::span<const AttributeProto> defaults;
-  std::shared_ptr<const GraphProto> own;            // a parsed sub-graph
-  std::unordered_set<std::string_view> nan_tested;  // what IsNaN and Where read
-  std::shared_ptr<Rounds> rounds;                   // of a Scan or Loop
-  std::deque<NodeProto> resolved;                   // nodes whose attributes came from the call
-};
-
-std::string shown_op(const NodeProto& node) {
-  return node.domain.empty() ? std::string(node.op_type)
-                             : fmt::format("{}.{}", node.domain, node.op_type);
-}
-
-std::string shown_node(const NodeProto& node) {
-  const std::string_view name = !node.name.empty()     ? node.name
-                                : node.outputs.empty() ? std::string_view()
-                                                       : node.outputs[0];
-  return fmt::format("node {} ({})", json_quote(name), shown_op(node));
-}
-
-/// The ops whose sub-graphs are put in place where what they depend on is known.
-bool has_graphs(const NodeProto& node) {
-  return node.domain.empty() &&
-         (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan");
-}
+constexpr std::uint64_t kMaxExpanded = 65536;
 
 class Lowering {
  public:
@@ -89,6 +54,9 @@ class Lowering {
       outputs.emplace_back(output.name, value);
     }
     if (outputs.empty()) return fail(onnx_error("a graph without outputs"));
+    for (const auto& [name, value] : initializers_) {
+      if (!read_.contains(value)) out_.unused.emplace_back(name);
+    }
     CYB_ASSIGN(out_.built, builder_.finish(outputs));
     return std::move(out_);
   }
@@ -141,6 +109,7 @@ class Lowering {
       const Val value = builder_.constant(std::move(tensor), proto.name);
       if (!frame.names.emplace(proto.name, value).second)
         return fail(onnx_error(fmt::format("{} is defined twice", json_quote(proto.name))));
+      if (frames_.empty()) initializers_.emplace_back(proto.name, value);
     }
     return {};
   }
@@ -173,17 +142,22 @@ class Lowering {
     return {};
   }
 
-  Result<Val> lookup(std::string_view name) const {
+  Result<Val> lookup(std::string_view name) {
     if (name.empty()) return Val{0};
     for (std::size_t at = frames_.size() - 1; at != SIZE_MAX; at = frames_[at].outer) {
       const auto found = frames_[at].names.find(name);
-      if (found != frames_[at].names.end()) return found->second;
+      if (found == frames_[at].names.end()) continue;
+      read_.insert(found->second);
+      return found->second;
     }
     return fail(
         onnx_error(fmt::format("{} is no input, initializer or earlier output", json_quote(name))));
   }
 
   Result<void> walk() {
+    // A small file may call functions of functions, and loop: what it becomes is bounded.
+    const std::uint64_t limit =
+        std::min<std::uint64_t>(kMaxGraphNodes, kMaxExpanded + model_.graph.nodes.size());
     std::uint64_t steps = 0;
     while (true) {
       Frame& frame = frames_.back();
@@ -192,8 +166,9 @@ class Lowering {
         CYB_TRY(leave());
         continue;
       }
-      if (++steps > kMaxGraphNodes)
-        return fail(invalid_input(fmt::format("more than {} nodes", kMaxGraphNodes)));
+      if (++steps > limit)
+        return fail(
+            invalid_input(fmt::format("more than {} nodes in functions and rounds", limit)));
       const NodeProto& node = frame.nodes[frame.next++];
       auto done = lower(node);
       if (!done) return fail(std::move(done).error().in(shown_node(node)));
@@ -381,6 +356,8 @@ class Lowering {
   Builder builder_;
   std::map<std::array<std::string_view, 3>, const FunctionProto*> functions_;
   std::deque<Frame> frames_;
+  std::vector<std::pair<std::string_view, Val>> initializers_;  // of the main graph
+  std::unordered_set<Val> read_;                                // values that some node takes
   Lowered out_;
 };
 

@@ -128,6 +128,7 @@ Result<ModelDraft> build(Bytes bytes, const std::string& folder, ImportReport& r
   report.model_type = "onnx";
   report.tokenizer = "none";
   report_weights(draft, report);
+  for (const std::string& name : lowered.unused) report.skipped.push_back(one_line(name));
   for (const std::string& name : lowered.assumptions) report.assumptions.push_back(name);
   for (const auto& [from, to] : built.renamed) {
     report.assumptions.push_back(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/onnx/: small models by the onnx package, and what the package's ReferenceEvaluator computes with them.
+"""Writes tests/golden/onnx/: small models by the onnx package, and what the package's ReferenceEvaluator (onnxruntime for one) computes with them.
 
 NAME.onnx, and in NAME.json its inputs (name, dtype, shape, values), outputs, and the counts that a reader must find. Run with the packages
 of tools/requirements.txt; a second run gives equal bytes.
@@ -9,6 +9,7 @@ import pathlib
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -25,7 +26,11 @@ def as_json(name, array):
 
 def save(name, model, inputs):
     onnx.checker.check_model(model, full_check=True)
-    outputs = ReferenceEvaluator(model).run(None, inputs)
+    if name == "rounds":  # the evaluator has no backward Scan
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        outputs = session.run(None, inputs)
+    else:
+        outputs = ReferenceEvaluator(model).run(None, inputs)
     names = [o.name for o in model.graph.output]
     (OUT / f"{name}.onnx").write_bytes(model.SerializeToString(deterministic=True))
     row = {"nodes": len(model.graph.node), "initializers": {t.name: [t.data_type, list(t.dims)] for t in model.graph.initializer},
@@ -105,9 +110,57 @@ def outputs():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), {"x": x}
 
 
+def halves():
+    """f16 activations with f16 weights that are too big to be constants of the graph, in ops that take them as stored and others."""
+    rng = np.random.default_rng(9)
+    w, b = rng.standard_normal((24, 32)).astype(np.float16), rng.standard_normal((1, 20, 32)).astype(np.float16)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Add", ["h", "b"], ["s"]), helper.make_node("Mul", ["s", "b"], ["m"]),
+             helper.make_node("Cast", ["m"], ["y"], to=TensorProto.FLOAT)]
+    x = rng.standard_normal((1, 20, 24)).astype(np.float16)
+    graph = helper.make_graph(nodes, "halves", [value("x", x, ["n", 20, 24])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 20, 32])],
+                              [numpy_helper.from_array(w, "w"), numpy_helper.from_array(b, "b")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"x": x}
+
+
+def names():
+    """Names that a graph of ours may not have, a weight of rank 6, and a mask with infinities."""
+    rng = np.random.default_rng(11)
+    w = rng.standard_normal((1, 2, 3, 4, 5, 6)).astype(np.float32)
+    mask = np.triu(np.full((20, 20), -np.inf, np.float32), 1)
+    nodes = [helper.make_node("Mul", ["model.x", "lm_head.weight"], ["model.scaled"]),
+             helper.make_node("ReduceSum", ["model.scaled", "axes"], ["t0"], keepdims=0),
+             helper.make_node("Add", ["t0", "mask"], ["open"]), helper.make_node("Exp", ["open"], ["cyb.result"])]
+    tensors = [numpy_helper.from_array(a, n) for n, a in (("lm_head.weight", w), ("axes", np.array([0, 1, 2, 3, 4, 5], np.int64)), ("mask", mask))]
+    x = rng.uniform(0, 0.01, (1, 2, 3, 4, 5, 6)).astype(np.float32)
+    info = helper.make_tensor_value_info("cyb.result", TensorProto.FLOAT, [20, 20])
+    graph = helper.make_graph(nodes, "names", [value("model.x", x)], [info], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"model.x": x}
+
+
+def rounds():
+    """A Scan backwards over axis 1 with two outputs, and a Loop of three rounds with a stacked output."""
+    t = TensorProto.FLOAT
+    info = helper.make_tensor_value_info
+    body = helper.make_graph([helper.make_node("Add", ["acc", "row"], ["next"]), helper.make_node("Identity", ["next"], ["seen"]),
+                              helper.make_node("Mul", ["row", "row"], ["square"])], "body", [info("acc", t, [3]), info("row", t, [3])],
+                             [info("next", t, [3]), info("seen", t, [3]), info("square", t, [3])])
+    loop = helper.make_graph([helper.make_node("Cast", ["i"], ["f"], to=t), helper.make_node("Add", ["v", "f"], ["v2"]),
+                              helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("Neg", ["v2"], ["each"])], "loop",
+                             [info("i", 7, []), info("c", 9, []), info("v", t, [3])], [info("c2", 9, []), info("v2", t, [3]), info("each", t, [3])])
+    nodes = [helper.make_node("Scan", ["zero", "x"], ["last", "sums", "squares"], body=body, num_scan_inputs=1, scan_input_axes=[1],
+                              scan_input_directions=[1], scan_output_axes=[0, 1], scan_output_directions=[0, 1]),
+             helper.make_node("Loop", ["three", "yes", "last"], ["end", "rounds"], body=loop)]
+    tensors = [numpy_helper.from_array(np.zeros(3, np.float32), "zero"), numpy_helper.from_array(np.array(3, np.int64), "three"),
+               numpy_helper.from_array(np.array(True), "yes")]
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    outs = [info("last", t, [3]), info("sums", t, [4, 3]), info("squares", t, [3, 4]), info("end", t, [3]), info("rounds", t, [3, 3])]
+    graph = helper.make_graph(nodes, "rounds", [value("x", x)], outs, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"x": x}
+
+
 def main():
     OUT.mkdir(exist_ok=True)
-    for make in (typed_tensors, mlp, functions, outputs):
+    for make in (typed_tensors, mlp, functions, outputs, halves, names, rounds):
         save(make.__name__, *make())
 
 
