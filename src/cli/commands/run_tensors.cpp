@@ -1,0 +1,215 @@
+// Tensors come from .npy files and go into .npy files, one per output; without --output a line per
+// output says what is in it.
+#include "cli/commands/run_tensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/file.hpp"
+#include "base/half.hpp"
+#include "cli/json.hpp"
+#include "cli/output_file.hpp"
+#include "cli/usage.hpp"
+#include "runtime/tensor_session.hpp"
+#include "tensor/npy.hpp"
+
+namespace cyb::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// Files stay mapped as long as the tensors are used.
+struct Given {
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  std::vector<NamedTensor> tensors;
+};
+
+Result<Given> read_inputs(const std::vector<std::string>& inputs) {
+  Given given;
+  for (const std::string& input : inputs) {
+    const std::size_t equals = input.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == input.size()) {
+      return fail(usage_error(fmt::format("--input {}: write NAME=FILE.npy", input)));
+    }
+    const std::string path = input.substr(equals + 1);
+    CYB_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+    auto tensor = parse_npy(file->bytes());
+    if (!tensor) return fail(std::move(tensor).error().in(path));
+    given.tensors.push_back({input.substr(0, equals), *tensor});
+    given.files.push_back(std::move(file));
+  }
+  return given;
+}
+
+/// "<output name>.npy" with `/` as `_`. Error: Usage where two outputs would be one file.
+Result<std::vector<std::string>> file_names(const std::vector<std::string>& outputs,
+                                            const std::string& folder) {
+  std::map<std::string, std::string> taken;
+  std::vector<std::string> paths;
+  for (const std::string& output : outputs) {
+    std::string name = output + ".npy";
+    std::ranges::replace(name, '/', '_');
+    const auto [at, added] = taken.emplace(name, output);
+    if (!added) {
+      return fail(usage_error(fmt::format(
+          "--output: the outputs \"{}\" and \"{}\" would both be {}", at->second, output, name)));
+    }
+    paths.push_back(folder + "/" + name);
+  }
+  return paths;
+}
+
+Result<void> write_output(const std::string& path, const TensorView& tensor) {
+  CYB_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  CYB_ASSIGN(const std::string header, npy_header(tensor.dtype, tensor.shape));
+  CYB_TRY(file.write(header));
+  const std::uint64_t size = tensor_bytes(tensor.dtype, tensor.shape).value_or(0);
+  CYB_TRY(file.write(std::span(tensor.data, static_cast<std::size_t>(size))));
+  return file.commit();
+}
+
+struct Summary {
+  double min = std::numeric_limits<double>::infinity();
+  double max = -std::numeric_limits<double>::infinity();
+  double sum = 0;
+  std::size_t n = 0, n_not_finite = 0;
+};
+
+template <class T>
+void add_all(Summary& summary, const TensorView& tensor) {
+  for (std::int64_t i = 0; i < tensor.shape.count(); ++i) {
+    const auto value = static_cast<double>(tensor.as<T>()[i]);
+    if (!std::isfinite(value)) {
+      ++summary.n_not_finite;
+      continue;
+    }
+    summary.min = std::min(summary.min, value);
+    summary.max = std::max(summary.max, value);
+    summary.sum += value;
+    ++summary.n;
+  }
+}
+
+Summary summarise(const TensorView& tensor) {
+  Summary out;
+  switch (tensor.dtype) {
+    case DType::kF32:
+      add_all<float>(out, tensor);
+      break;
+    case DType::kF64:
+      add_all<double>(out, tensor);
+      break;
+    case DType::kF16:
+      for (std::int64_t i = 0; i < tensor.shape.count(); ++i) {
+        const float value = f16_to_f32(tensor.as<std::uint16_t>()[i]);
+        add_all<float>(out, {DType::kF32, Shape{}, reinterpret_cast<const std::byte*>(&value)});
+      }
+      break;
+    case DType::kI8:
+      add_all<std::int8_t>(out, tensor);
+      break;
+    case DType::kI16:
+      add_all<std::int16_t>(out, tensor);
+      break;
+    case DType::kI32:
+      add_all<std::int32_t>(out, tensor);
+      break;
+    case DType::kI64:
+      add_all<std::int64_t>(out, tensor);
+      break;
+    case DType::kUint16:
+      add_all<std::uint16_t>(out, tensor);
+      break;
+    case DType::kUint32:
+      add_all<std::uint32_t>(out, tensor);
+      break;
+    case DType::kUint64:
+      add_all<std::uint64_t>(out, tensor);
+      break;
+    default:
+      add_all<std::uint8_t>(out, tensor);  // u8, bool
+  }
+  return out;
+}
+
+std::string summary_text(const std::string& name, const TensorView& tensor) {
+  const Summary s = summarise(tensor);
+  std::string text = fmt::format("{} {} {}", name, dtype_name(tensor.dtype), tensor.shape.text());
+  if (s.n != 0) {
+    text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", s.min, s.max,
+                        s.sum / static_cast<double>(s.n));
+  }
+  if (s.n_not_finite != 0) text += fmt::format("  {} not finite", s.n_not_finite);
+  return text;
+}
+
+Json shape_json(const Shape& shape) {
+  Json out = Json::array();
+  for (const std::int64_t d : shape.dims()) out.push_back(d);
+  return out;
+}
+
+}  // namespace
+
+void TensorFlags::declare(Options& options) {
+  options.texts("--input", inputs_, "NAME=FILE",
+                "For a model of tensors: input NAME from a .npy file; give each one once");
+  options.optional_text("--output", output_, "DIR",
+                        "For a model of tensors: write DIR/<output>.npy (`/` in a name as `_`)");
+  options.flag("--force", force_, "With --output: overwrite files that exist");
+}
+
+Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
+                             std::shared_ptr<const Model> model, bool json) const {
+  if (force_ && !output_) return fail(usage_error("--force has no effect without --output DIR"));
+  CYB_ASSIGN(const Digest id, model->model_id());
+  const Clock::time_point start = Clock::now();
+  CYB_ASSIGN(const std::unique_ptr<TensorSession> session,
+             TensorSession::open(std::move(model), flags.engine_options()));
+  std::vector<std::string> paths;
+  if (output_) {
+    CYB_ASSIGN(paths, file_names(session->outputs(), *output_));
+    for (const std::string& path : paths) CYB_TRY(check_output_file(path, force_));
+  }
+  CYB_ASSIGN(const Given given, read_inputs(inputs_));
+  const double load_ms = ms_since(start);
+  const Clock::time_point run_start = Clock::now();
+  CYB_TRY(session->run(given.tensors, context.interrupts.begin()));
+  const double run_ms = ms_since(run_start);
+  if (output_) CYB_TRY(make_folders(*output_));
+  Json outputs = Json::array();
+  for (std::size_t i = 0; i < session->outputs().size(); ++i) {
+    CYB_ASSIGN(const TensorView tensor, session->output(i));
+    const std::string& name = session->outputs()[i];
+    if (output_) CYB_TRY(write_output(paths[i], tensor));
+    if (!json && !output_) context.output.line(summary_text(name, tensor));
+    if (!json && output_) {
+      context.output.note(
+          fmt::format("{}: {} {}", paths[i], dtype_name(tensor.dtype), tensor.shape.text()));
+    }
+    Json row = {
+        {"name", name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", shape_json(tensor.shape)}};
+    if (output_) row["file"] = json_text(paths[i]);
+    outputs.push_back(std::move(row));
+  }
+  if (!json) return kExitOk;
+  context.output.line(Json{{"outputs", outputs},
+                           {"path", "graph"},
+                           {"backend", std::string(session->backend().name())},
+                           {"model_id", digest_text(id)},
+                           {"fallback_steps", session->n_fallback_steps()},
+                           {"timings", {{"load_ms", load_ms}, {"run_ms", run_ms}}}}
+                          .dump());
+  return kExitOk;
+}
+
+}  // namespace cyb::cli

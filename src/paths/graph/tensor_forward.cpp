@@ -1,0 +1,189 @@
+// Running stages one after the other, building those that are missing.
+#include "paths/graph/tensor_forward.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cyb {
+namespace {
+
+constexpr std::size_t kMaxStages = 256;  // plans kept; all are dropped when there are more
+
+Error wrong_input(std::string_view name, std::string_view what) {
+  return invalid_input(fmt::format("\"{}\": {}", name, what));
+}
+
+std::string shapes_key(std::span<const TensorSpec> specs) {
+  std::string key;
+  for (const TensorSpec& spec : specs) key += spec.text() + ";";
+  return key;
+}
+
+/// Symbols bound by inputs so far, and by which.
+struct Bound {
+  std::int64_t value = -1;
+  std::string by;
+};
+
+Result<void> check_dim(const GraphInput& input, std::size_t axis, std::int64_t given,
+                       std::vector<Bound>& bound, std::span<const std::string> symbols) {
+  const Dim& dim = input.spec.dims[axis];
+  if (dim.is_anonymous()) return {};
+  const auto mismatch = [&](const std::string& want) {
+    return fail(shape_mismatch(
+        "graph", fmt::format("{} for dimension {} of input \"{}\"", want, axis, input.name),
+        std::to_string(given)));
+  };
+  if (dim.is_constant()) {
+    return dim.constant() == given ? Result<void>{} : mismatch(std::to_string(dim.constant()));
+  }
+  const auto terms = dim.terms();
+  if (terms.size() != 1 || terms[0].second != 1 || dim.constant() != 0) return {};
+  const std::uint32_t symbol = terms[0].first;
+  if (symbol >= bound.size()) bound.resize(symbol + 1);
+  if (bound[symbol].value < 0) bound[symbol] = {given, input.name};
+  if (bound[symbol].value == given) return {};
+  return mismatch(fmt::format("{} = {} (as input \"{}\" has it)", dim.text(symbols),
+                              bound[symbol].value, bound[symbol].by));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TensorForward>> TensorForward::make(const Graph& graph,
+                                                           WeightTable& weights) {
+  CYB_ASSIGN(TensorProgram program, TensorProgram::prepare(graph, weights.model()));
+  return std::unique_ptr<TensorForward>(new TensorForward(std::move(program), weights));
+}
+
+Result<void> TensorForward::check_inputs(std::span<const TensorView> inputs) const {
+  if (inputs.size() != program_.inputs().size()) {
+    return fail(invalid_input(
+        fmt::format("{} given, the model has {}", inputs.size(), program_.inputs().size())));
+  }
+  std::vector<Bound> bound;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const GraphInput& want = program_.inputs()[i];
+    const TensorView& given = inputs[i];
+    if (!given.present()) return fail(wrong_input(want.name, "missing"));
+    if (given.dtype != want.spec.dtype) {
+      return fail(
+          wrong_input(want.name, fmt::format("{}, the model takes {}", dtype_name(given.dtype),
+                                             dtype_name(want.spec.dtype))));
+    }
+    if (given.shape.rank() != want.spec.rank()) {
+      return fail(shape_mismatch(
+          "graph",
+          fmt::format("{} for input \"{}\"", want.spec.text(program_.symbols()), want.name),
+          given.shape.text()));
+    }
+    for (std::size_t axis = 0; axis < want.spec.rank(); ++axis) {
+      CYB_TRY(check_dim(want, axis, given.shape[axis], bound, program_.symbols()));
+    }
+  }
+  return {};
+}
+
+StageState TensorForward::first_state(std::span<const TensorView> inputs) const {
+  StageState state;
+  const std::size_t n = program_.values().size();
+  state.specs.resize(n);
+  state.known.resize(n, false);
+  state.found.resize(n);
+  for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+    const std::uint32_t v = program_.input_values()[i];
+    state.specs[v] = TensorSpec::of(inputs[i].dtype, inputs[i].shape);
+    state.known[v] = true;
+    state.found[v] =
+        StageSource{StageSource::Kind::kInput, 0, i, inputs[i].dtype, inputs[i].shape, nullptr};
+  }
+  return state;
+}
+
+Result<TensorView> TensorForward::view(const StageSource& source) const {
+  switch (source.kind) {
+    case StageSource::Kind::kInput:
+      return TensorView{source.dtype, source.shape, inputs_[source.index].data};
+    case StageSource::Kind::kHost:
+      return TensorView{source.dtype, source.shape, source.host};
+    case StageSource::Kind::kStage: {
+      CYB_ASSIGN(TensorView tensor, path_[source.stage]->executable->output_tensor(source.index));
+      tensor.shape = source.shape;
+      return tensor;
+    }
+  }
+  return fail(internal_error("an unknown source"));
+}
+
+Result<Stage*> TensorForward::first_stage() {
+  if (n_built_ >= kMaxStages) {
+    first_.clear();
+    n_built_ = 0;
+  }
+  std::vector<TensorSpec> specs;
+  for (const TensorView& input : inputs_) specs.push_back(TensorSpec::of(input.dtype, input.shape));
+  std::unique_ptr<Stage>& stage = first_[shapes_key(specs)];
+  if (stage == nullptr) {
+    CYB_ASSIGN(stage, build_first_stage(weights_, first_state(inputs_)));
+    ++n_built_;
+  }
+  return stage.get();
+}
+
+Result<Stage*> TensorForward::next_stage(Stage& stage) {
+  const TensorProgram::Node& node = program_.nodes()[stage.end];
+  std::vector<TensorView> views;
+  for (const auto& source : stage.awaited) {
+    views.emplace_back();
+    if (!source) continue;
+    CYB_ASSIGN(views.back(), view(*source));
+  }
+  auto specs = run_specs(node.op, views);
+  if (!specs) return fail(std::move(specs).error().in("graph: " + node.label));
+  std::unique_ptr<Stage>& next = stage.next[shapes_key(*specs)];
+  if (next == nullptr) {
+    CYB_ASSIGN(next, build_next_stage(weights_, stage, *std::move(specs)));
+    ++n_built_;
+  }
+  return next.get();
+}
+
+Result<void> TensorForward::run_stage(const Stage& stage, const std::stop_token& stop) {
+  if (stage.executable == nullptr) return {};
+  tensors_.clear();
+  for (const StageSource& source : stage.tensors) {
+    CYB_ASSIGN(const TensorView tensor, view(source));
+    tensors_.push_back(tensor);
+  }
+  CYB_TRY(stage.executable->submit({.tensors = tensors_}));
+  CYB_TRY(stage.executable->sync(stop));
+  n_fallback_steps_ += stage.executable->n_fallback_steps();
+  return {};
+}
+
+Result<void> TensorForward::run(std::span<const TensorView> inputs, std::stop_token stop) {
+  outputs_.clear();
+  path_.clear();
+  n_fallback_steps_ = 0;
+  CYB_TRY(check_inputs(inputs));
+  inputs_.assign(inputs.begin(), inputs.end());
+  CYB_ASSIGN(Stage * stage, first_stage());
+  while (true) {
+    path_.push_back(stage);
+    CYB_TRY(run_stage(*stage, stop));
+    if (stage->end == program_.n_nodes()) break;
+    CYB_ASSIGN(stage, next_stage(*stage));
+  }
+  for (const StageSource& source : stage->outputs) {
+    CYB_ASSIGN(const TensorView tensor, view(source));
+    outputs_.push_back(tensor);
+  }
+  return {};
+}
+
+Result<TensorView> TensorForward::output(std::size_t i) const {
+  if (i >= outputs_.size()) return fail(internal_error("no such output of a finished run"));
+  return outputs_[i];
+}
+
+}  // namespace cyb

@@ -1,0 +1,70 @@
+// TensorSession: a model that is a graph with named tensors in and out (no
+// text), on one backend.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/model.hpp"
+#include "paths/graph/tensor_forward.hpp"
+#include "runtime/engine.hpp"
+
+namespace cyb {
+
+struct NamedTensor {
+  std::string name;
+  TensorView tensor;
+};
+
+class TensorSession {
+public:
+  /// Of the options, path ("auto" or "graph"), backend, isa, n_threads, exact
+  /// and allow_fallback are looked at. Errors: D codes, BackendInit, G codes,
+  /// MissingTensor, NotBuilt.
+  static Result<std::unique_ptr<TensorSession>>
+  open(std::shared_ptr<const Model> model, const EngineOptions &options = {});
+
+  const std::vector<GraphInput> &inputs() const noexcept {
+    return forward_->inputs();
+  }
+  const std::vector<std::string> &symbols() const noexcept {
+    return forward_->symbols();
+  }
+  const std::vector<std::string> &outputs() const noexcept {
+    return forward_->outputs();
+  }
+  const Backend &backend() const noexcept { return *backend_; }
+
+  /// One run; every input once, in any order, alive until the outputs have been
+  /// read. Errors: InvalidInput (a name that is unknown, missing or given
+  /// twice), then as TensorForward::run.
+  Result<void> run(std::span<const NamedTensor> inputs,
+                   std::stop_token stop = {});
+  /// Output i of the last run; valid until the next one.
+  Result<TensorView> output(std::size_t i) const { return forward_->output(i); }
+  std::uint32_t n_fallback_steps() const noexcept {
+    return forward_->n_fallback_steps();
+  }
+
+private:
+  TensorSession() = default;
+
+  std::shared_ptr<const Model> model_;
+  std::shared_ptr<Backend> backend_;
+  std::unique_ptr<WeightTable> weights_;
+  std::unique_ptr<TensorForward> forward_; // destroyed before what it borrows
+};
+
+/// True for a model whose graph takes something else than `ids` and `pos`:
+/// TensorSession runs it.
+Result<bool> is_tensor_model(const Model &model);
+
+/// "images f32 [N, 3, 640, 640]": one input for people.
+std::string input_text(const GraphInput &input,
+                       std::span<const std::string> symbols);
+
+} // namespace cyb
