@@ -73,10 +73,10 @@ struct SequenceSpan {
 /// One ragged forward. Borrowed until submit() returns; rows of a sequence are contiguous and in
 /// position order.
 struct StepParams {
-  std::span<const std::int32_t> ids;          // [N]
-  std::span<const std::int32_t> positions;    // [N]
-  std::span<const std::int32_t> output_rows;  // [R], ascending
-  std::span<const SequenceSpan> sequences;
+  std::span<const std::int32_t> ids = {};          // [N]
+  std::span<const std::int32_t> positions = {};    // [N]
+  std::span<const std::int32_t> output_rows = {};  // [R], ascending
+  std::span<const SequenceSpan> sequences = {};
   KvStore* kv = nullptr;
   std::span<const TensorView> tensors = {};  // host memory, kept by the caller until sync() returns
 
