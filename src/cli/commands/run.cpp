@@ -6,6 +6,7 @@
 #include "api/answer_json.hpp"
 #include "cli/chat.hpp"
 #include "cli/command.hpp"
+#include "cli/commands/run_tensors.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
 #include "cli/sampling_flags.hpp"
@@ -23,6 +24,7 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm run smollm2 --temperature 0.8 --seed 7 "Tell me a story." > story.txt
   git diff | cyb-llm run coder --system "You review code." --max-tokens 300
   cyb-llm run base-model --raw "Once upon a time"
+  cyb-llm run detector.onnx --input images=photo.npy --output results
 Without PROMPT: standard input where it is a pipe or file, a chat where it is a terminal (/help there).
 Sampling that you do not set comes from the model; --temperature, --top-k, --top-p or --min-p turn a greedy default into
 sampling, --temperature 0 turns it off. Without --max-tokens an answer ends at a stop or when the context is full.
@@ -40,11 +42,13 @@ class RunCommand final : public Command {
   bool is_chat(const Context& context) const;
   Result<std::string> read_prompt(const Context& context) const;
   Result<std::vector<std::int32_t>> prompt_ids(const Engine& engine, const std::string& text) const;
+  Result<int> run_tensors(Context& context, std::stop_token stop);
   Result<int> answer(Context& context, Engine& engine, const std::string& text);
 
   ModelFlags model_;
   SamplingFlags sampling_;
   ChatFlags chat_;
+  TensorFlags tensors_;
   std::optional<std::string> prompt_, prompt_file_;
   bool json_ = false;
 };
@@ -61,6 +65,7 @@ void RunCommand::declare(Options& options) {
       "--raw", chat_.raw,
       "Plain completion without a chat template; control tokens in the prompt are read as such");
   sampling_.declare(options);
+  tensors_.declare(options);
   model_.declare_context(options);
   model_.declare_engine(options);
   model_.declare_verify(options);
@@ -91,6 +96,7 @@ Result<int> RunCommand::run(Context& context) {
   CYB_TRY(check_chat_flags(chat_));
   CYB_TRY(sampling_.check(json_));
   const std::stop_token stop = context.interrupts.begin();
+  if (tensors_.given()) return run_tensors(context, stop);
   std::string text;
   if (!is_chat(context)) {
     CYB_ASSIGN(text, read_prompt(context));
@@ -103,6 +109,14 @@ Result<int> RunCommand::run(Context& context) {
   }
   if (!is_chat(context)) return answer(context, *engine, text);
   return run_chat(context, engine, chat_, sampling_.generate_options());
+}
+
+Result<int> RunCommand::run_tensors(Context& context, std::stop_token stop) {
+  if (prompt_ || prompt_file_ || chat_.system || chat_.preset || chat_.raw) {
+    return fail(usage_error("--input and --output are for a model of tensors: it takes no prompt"));
+  }
+  CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
+  return tensors_.run(context, model_, std::move(model), json_);
 }
 
 Result<std::vector<std::int32_t>> RunCommand::prompt_ids(const Engine& engine,
