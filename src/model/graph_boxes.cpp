@@ -74,6 +74,10 @@ class Maker {
 
   void add_node(std::uint32_t i) {
     const GraphNode& node = graph_.nodes[i];
+    if (node.inputs.empty() && node.op.tag == OpTag::kConstant) {  // shown where it is read
+      constants_[node.outputs[0]] = types_.node_outputs[i][0];
+      return;
+    }
     const std::string* source = only_source(node);
     std::uint32_t box = UINT32_MAX;
     if (source != nullptr && readers_.at(*source) == 1) {
@@ -101,9 +105,10 @@ class Maker {
     std::string text;
     for (const std::string& name : node.inputs) {
       if (name.empty() || made_.contains(name)) continue;
-      if (const auto weight = weights_(name)) {
-        text += (text.empty() ? "" : " ") + weight->text(graph_.symbols);
-      }
+      const auto constant = constants_.find(name);
+      const auto weight =
+          constant != constants_.end() ? std::optional(constant->second) : weights_(name);
+      if (weight) text += (text.empty() ? "" : " ") + weight->text(graph_.symbols);
     }
     if (!text.empty()) text = "W " + text + " ";
     text += "\u2192";
@@ -132,6 +137,7 @@ class Maker {
   std::unordered_map<std::string, std::uint32_t> made_;  // tensor -> box
   std::unordered_map<std::string, std::uint32_t> readers_;
   std::unordered_map<std::string, const TensorSpec*> specs_;
+  std::unordered_map<std::string, TensorSpec> constants_;
   std::unordered_map<std::uint32_t, std::string> last_;  // box -> the one tensor it ends with
 };
 

@@ -47,6 +47,23 @@ TEST(GraphPicture, AStraightRunIsOneBoxAndABranchIsNot) {
   for (const PictureEdge& e : p.edges) EXPECT_LT(e.from, e.to);
 }
 
+TEST(GraphPicture, AConstantIsShownWhereItIsRead) {
+  Maker m;
+  const std::string x = m.input("x");
+  m.graph.nodes.push_back({0,
+                           make_op(OpTag::kConstant, {{"dtype", std::int64_t{0}},
+                                                      {"shape", std::vector<std::int64_t>{4}},
+                                                      {"bytes", std::vector<std::byte>(16)}})
+                               .value(),
+                           255,
+                           {},
+                           {"c"}});
+  m.graph.outputs = {m.node(OpTag::kAdd, {x, "c"})};
+  const Picture p = m.picture();
+  ASSERT_EQ(p.boxes.size(), 3u);
+  EXPECT_EQ(p.boxes[1].lines[0].detail, "W f32 [4] \u2192 f32 [B, 4]");
+}
+
 TEST(GraphPicture, BoxesDoNotOverlapAndEdgesGoDown) {
   std::vector<LayoutBox> boxes;
   std::vector<LayoutEdge> edges;
