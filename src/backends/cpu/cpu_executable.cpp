@@ -23,6 +23,17 @@ std::vector<TensorSpec> specs_of(const Step& step) {
   return specs;
 }
 
+/// b has the shape of a, one value, or is a's trailing dimensions: the case of ragged rows too.
+bool repeats_rows(const Step& step) {
+  const Shape &a = step.inputs[0].shape, &b = step.inputs[1].shape;
+  if (b.rank() > a.rank()) return false;
+  if (b.count() == 1) return true;
+  for (std::size_t i = 0; i < b.rank(); ++i) {
+    if (a[a.rank() - b.rank() + i] != b[i]) return false;
+  }
+  return true;
+}
+
 /// Null: no kernel for exactly these operands.
 Result<StepPtr> make_step(const Step& step, Build& build) {
   if (!has_kernel(step.op, specs_of(step))) return StepPtr();
@@ -47,6 +58,15 @@ Result<StepPtr> make_step(const Step& step, Build& build) {
     case OpTag::kTranspose:
     case OpTag::kPermute:
       return make_graph_step(step, build);
+    case OpTag::kConv:
+      return make_conv_step(step, build);
+    case OpTag::kConcat:
+    case OpTag::kSplit:
+      return make_layout_step(step);
+    case OpTag::kAdd:
+    case OpTag::kSub:
+    case OpTag::kMul:
+      return repeats_rows(step) ? make_row_step(step, build) : make_layout_step(step);
     default:
       return make_row_step(step, build);
   }

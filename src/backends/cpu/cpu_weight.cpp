@@ -96,6 +96,25 @@ Result<void> CpuWeight::make_vector() {
   return {};
 }
 
+Result<std::shared_ptr<const Buffer>> CpuWeight::grouped_panels(std::size_t groups,
+                                                                std::size_t n_out,
+                                                                std::size_t n_in) const {
+  const std::lock_guard lock(grouped_mutex_);
+  const std::array grouping = {groups, n_out, n_in};
+  if (auto made = grouped_.lock(); made != nullptr && grouping == grouping_) return made;
+  const std::size_t size = panel_bytes(PanelFormat::kF32, n_in), n = cpu::n_panels(n_out);
+  CYB_ASSIGN(Buffer buffer, Buffer::allocate(groups * n * size, "cpu"));
+  for (std::size_t i = 0; i < groups * n; ++i) {
+    const float* group = vector_ + i / n * n_out * n_in;
+    pack_panel(PanelFormat::kF32, reinterpret_cast<const std::byte*>(group), n_out, n_in, i % n,
+               buffer.data() + i * size);
+  }
+  auto made = std::make_shared<const Buffer>(std::move(buffer));
+  grouped_ = made;
+  grouping_ = grouping;
+  return made;
+}
+
 Result<std::unique_ptr<Weight>> CpuWeight::load(const WeightSource& source, WeightUse use,
                                                 std::span<const std::byte> packed,
                                                 ThreadPool& pool) {

@@ -2,7 +2,9 @@
 // (matrix products).
 #pragma once
 
+#include <array>
 #include <memory>
+#include <mutex>
 
 #include "backends/backend.hpp"
 #include "backends/cpu/panels.hpp"
@@ -27,6 +29,11 @@ class CpuWeight final : public Weight {
   /// f32 values of a vector weight; null for others.
   const float* vector() const noexcept { return vector_; }
 
+  /// Panels of a vector weight seen as `groups` matrices [n_out, n_in] one after the other; made
+  /// once and kept as long as somebody uses them. Errors: OutOfMemory.
+  Result<std::shared_ptr<const Buffer>> grouped_panels(std::size_t groups, std::size_t n_out,
+                                                       std::size_t n_in) const;
+
   bool has_panels() const noexcept { return panels_ != nullptr; }
   PanelFormat format() const noexcept { return format_; }
   std::size_t n_out() const noexcept { return n_out_; }
@@ -46,6 +53,9 @@ class CpuWeight final : public Weight {
   std::size_t n_out_ = 0, n_in_ = 0, panel_size_ = 0;
   Buffer own_;
   std::uint64_t own_bytes_ = 0;
+  mutable std::mutex grouped_mutex_;
+  mutable std::weak_ptr<const Buffer> grouped_;  // of the last grouping asked for
+  mutable std::array<std::size_t, 3> grouping_{};
 };
 
 }  // namespace cyb::cpu

@@ -96,6 +96,9 @@ Result<StepPtr> make_linear_step(const Step& step, Build& build);
 Result<StepPtr> make_attention_step(const Step& step, Build& build);
 Result<StepPtr> make_row_step(const Step& step, Build& build);
 Result<StepPtr> make_graph_step(const Step& step, Build& build);
+Result<StepPtr> make_layout_step(const Step& step);
+/// Null where the weight is not one that panels can be made of.
+Result<StepPtr> make_conv_step(const Step& step, Build& build);
 
 /// Own kernel for the op on these operands.
 bool has_kernel(const Op& op, std::span<const TensorSpec> inputs);

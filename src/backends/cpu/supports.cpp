@@ -1,4 +1,6 @@
 // What has a kernel here: the one list that `supports` answers from and that compiling follows.
+#include <algorithm>
+
 #include "backends/cpu/step.hpp"
 #include "ops/attention/sdpa.hpp"
 #include "ops/blocks.hpp"
@@ -47,18 +49,14 @@ bool norm(Specs in) {
   return all_f32(in) && in[0].rank() >= 1;
 }
 
-/// b has the shape of a, one value, or is a's trailing dimensions.
-bool binary(Specs in) {
-  if (in.size() != 2 || !is_f32(in, 0) || !is_f32(in, 1) || in[1].rank() > in[0].rank())
-    return false;
-  bool one = true;
-  for (const Dim& d : in[1].dims) one = one && d.is_constant() && d.constant() == 1;
-  if (one) return true;
-  const std::size_t skip = in[0].rank() - in[1].rank();
-  for (std::size_t i = 0; i < in[1].rank(); ++i) {
-    if (!(in[0].dims[skip + i] == in[1].dims[i])) return false;
-  }
-  return true;
+bool two_f32(Specs in) {
+  return in.size() == 2 && is_f32(in, 0) && is_f32(in, 1);
+}
+
+bool same_dtype(Specs in) {
+  return std::ranges::all_of(in, [&](const TensorSpec& s) {
+    return !s.absent && s.dtype == in[0].dtype && format_info(s.dtype).block_values == 1;
+  });
 }
 
 bool attention(const Op& op, Specs in) {
@@ -82,6 +80,11 @@ bool embed(Specs in) {
 bool gather(const Op& op, Specs in) {
   return in.size() == 2 && is_f32(in, 0) && in[1].dtype == DType::kI32 && op.attrs.i(0) == 0 &&
          in[0].rank() == 2;
+}
+
+bool conv(Specs in) {
+  if (!all_f32(in) || in.size() < 2 || in[0].rank() < 3 || in[0].rank() > 5) return false;
+  return std::ranges::all_of(in[1].dims, [](const Dim& d) { return d.is_constant(); });
 }
 
 }  // namespace
@@ -108,7 +111,10 @@ bool has_kernel(const Op& op, Specs in) {
     case OpTag::kAdd:
     case OpTag::kSub:
     case OpTag::kMul:
-      return binary(in);
+      return two_f32(in);
+    case OpTag::kConcat:
+    case OpTag::kSplit:
+      return same_dtype(in);
     case OpTag::kSilu:
     case OpTag::kGelu:
     case OpTag::kRelu:
@@ -129,6 +135,8 @@ bool has_kernel(const Op& op, Specs in) {
     case OpTag::kSdpa:
     case OpTag::kFlashAttention:
       return sdpa(in);
+    case OpTag::kConv:
+      return conv(in);
     case OpTag::kRope:
       return is_f32(in, 0) && in[0].rank() == 4 && f32_or_absent(in, 2);
     default:
