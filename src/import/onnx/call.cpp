@@ -239,6 +239,7 @@ Val Call::reshape_to(Val value, const std::vector<Dim>& shape) {
     // A 0 copies: right for a dimension that is the source's at this place, whatever its value.
     if (shape[k].is_constant() && shape[k].constant() != 0) {
       numbers.push_back(shape[k].constant());
+      open += shape[k] == Dim(-1) ? 1 : 0;
     } else if (k < rank(value) && shape[k] == dim(value, k)) {
       numbers.push_back(0);
     } else {

@@ -79,7 +79,7 @@ class Call {
   Val int_list(std::span<const std::int64_t> values);
   Val cast(Val value, DType dtype);
   Val reshape(Val value, std::vector<std::int64_t> shape);
-  /// To a shape of dimensions; absent where attributes cannot say it.
+  /// To a shape of dimensions, -1 for the one that follows; absent where attributes cannot say it.
   Val reshape_to(Val value, const std::vector<Dim>& shape);
   /// To the shape of another value.
   Val reshape_like(Val value, Val like);

@@ -127,7 +127,11 @@ void lower_constant_of_shape(Call& c) {
 }
 
 void lower_top_k(Call& c) {
-  const Val k = c.opset() < 10 ? c.int_list(c.ints("k_list", {c.i("k", 0)})) : c.in(1);
+  Val k = c.in(1);
+  if (c.opset() < 10) {
+    const std::int64_t count = c.i("k", 0);
+    k = c.int_list(std::span(&count, 1));
+  }
   const auto out = c.emit_all(
       "TopKBy",
       {{"axis", c.i("axis", -1)}, {"largest", c.i("largest", 1)}, {"sorted", c.i("sorted", 1)}},

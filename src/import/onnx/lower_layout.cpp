@@ -34,16 +34,12 @@ void lower_reshape(Call& c) {
   if (known && (allow_zero == 0 || std::ranges::count(*known, 0) == 0))
     return c.out(0, c.reshape(x, *known));
   if (const auto dims = c.dims(shape); dims && !known) {
-    // -1 and 0 keep their meaning; what the run decides may be one more -1.
+    // -1 and 0 keep their meaning; without a -1, one dimension that the run decides may be it.
     std::vector<Dim> target = *dims;
-    const bool inferred = std::ranges::count(target, Dim(-1)) != 0;
     for (std::size_t k = 0; k < target.size() && allow_zero == 0; ++k) {
       if (target[k] == Dim(0)) target[k] = c.dim(x, k);
     }
-    const bool open = std::ranges::any_of(target, &Dim::is_anonymous);
-    if (!inferred && !open) {
-      if (const Val out = c.reshape_to(x, target); out != 0 || !c.ok()) return c.out(0, out);
-    }
+    if (const Val out = c.reshape_to(x, target); out != 0 || !c.ok()) return c.out(0, out);
   }
   c.out(0, c.emit("ReshapeTo", {{"allow_zero", allow_zero}}, {x, shape}));
 }
