@@ -115,8 +115,9 @@ Result<void> reference_causal(const RefCall& call) {
                padded.data()};
   Window w = causal_window(call.attrs);
   w.pads = {0, 0};
-  return conv::run_conv({.attrs = call.attrs, .inputs = inputs, .outputs = call.outputs}, w,
-                        call.attrs.i(2));
+  return conv::run_conv(
+      {.attrs = call.attrs, .inputs = inputs, .outputs = call.outputs, .pool = call.pool}, w,
+      call.attrs.i(2));
 }
 
 constexpr std::array kDepthwiseAttrs = {u32("kernel"), u32("stride"), u32("padding"),
@@ -183,10 +184,11 @@ Result<void> reference_patch(const RefCall& call) {
   return ref::visit_real(call.inputs[0].dtype, [&]<class C>(ref::Type<C>) -> Result<void> {
     const ref::Elements<C> in(call.inputs[0]), weight(call.inputs[1]), b(ref::input(call, 2));
     ref::Outputs<C> out(call.outputs[0]);
-    conv::convolve(problem, in.data(), weight.data(), [&](std::size_t at, std::size_t o, C sum) {
-      const std::size_t image = at / (n * e), position = at % n;
-      out[(image * n + position) * e + o] = b.present() ? sum + b[o] : sum;
-    });
+    conv::convolve(problem, in.data(), weight.data(), call.pool,
+                   [&](std::size_t at, std::size_t o, C sum) {
+                     const std::size_t image = at / (n * e), position = at % n;
+                     out[(image * n + position) * e + o] = b.present() ? sum + b[o] : sum;
+                   });
     out.finish();
     return {};
   });

@@ -127,7 +127,7 @@ Result<void> run_conv(const RefCall& call, const Window& window, std::int64_t gr
   return ref::visit_real(call.inputs[0].dtype, [&]<class C>(ref::Type<C>) -> Result<void> {
     const ref::Elements<C> x(call.inputs[0]), w(call.inputs[1]), b(ref::input(call, 2));
     ref::Outputs<C> y(call.outputs[0]);
-    convolve(p, x.data(), w.data(),
+    convolve(p, x.data(), w.data(), call.pool,
              [&](std::size_t at, std::size_t o, C sum) { y[at] = b.present() ? sum + b[o] : sum; });
     y.finish();
     return {};

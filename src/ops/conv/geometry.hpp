@@ -100,22 +100,24 @@ C convolve_at(const Problem& p, const C* x, const C* w, const std::array<std::in
   return sum.value();
 }
 
-/// y(b, o, position, sum) for every output.
+/// store(at, o, sum) for every output, at its offset in y; channels are shared among the threads.
 template <class C, class Store>
-void convolve(const Problem& p, const C* x, const C* w, Store store) {
+void convolve(const Problem& p, const C* x, const C* w, ThreadPool* pool, Store store) {
   const std::size_t k = p.in_channels * p.volume(), channels = p.groups * p.out_channels;
-  for (std::size_t n = 0; n < p.batch * channels; ++n) {
-    const std::size_t o = n % channels, group = o / p.out_channels;
-    const C* plane = x + (n / channels * p.groups + group) * p.in_channels * p.in_size();
-    std::size_t at = n * p.out_size();
-    for (std::int64_t i = 0; i < p.axes[0].out; ++i) {
-      for (std::int64_t j = 0; j < p.axes[1].out; ++j) {
-        for (std::int64_t l = 0; l < p.axes[2].out; ++l, ++at) {
-          store(at, o, convolve_at(p, plane, w + o * k, {i, j, l}));
-        }
+  const std::size_t planes = p.batch * channels;
+  ref::parallel(pool, planes, planes * p.out_size() * k, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t n = begin; n < end; ++n) {
+      const std::size_t o = n % channels, group = o / p.out_channels;
+      const C* plane = x + (n / channels * p.groups + group) * p.in_channels * p.in_size();
+      const auto& a = p.axes;
+      for (std::size_t i = 0; i < p.out_size(); ++i) {
+        const auto flat = static_cast<std::int64_t>(i);
+        const std::array at = {flat / (a[1].out * a[2].out), flat / a[2].out % a[1].out,
+                               flat % a[2].out};
+        store(n * p.out_size() + i, o, convolve_at(p, plane, w + o * k, at));
       }
     }
-  }
+  });
 }
 
 /// x * W (+ b) for f16, f32 and f64 tensors.

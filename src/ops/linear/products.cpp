@@ -70,7 +70,7 @@ Result<void> reference_batch_matmul(const RefCall& call) {
     ref::Outputs<C> y(call.outputs[0]);
     for (std::size_t batch = 0; batch < s.a_offsets.size(); ++batch) {
       linear::multiply(s, a.data() + s.a_offsets[batch], b.data() + s.b_offsets[batch],
-                       y.data() + batch * s.m * s.n);
+                       y.data() + batch * s.m * s.n, call.pool);
     }
     y.finish();
     return {};
@@ -112,15 +112,19 @@ Result<void> reference_gemm(const RefCall& call) {
     ref::Outputs<C> y(call.outputs[0]);
     const auto alpha = convert::to<C>(call.attrs.f(0)), beta = convert::to<C>(call.attrs.f(1));
     const auto cs = c.present() ? ref::broadcast_strides(out, cv.shape) : ref::Strides{};
-    for (std::size_t i = 0; i < m * n; ++i) {
-      const std::size_t r = i / n, q = i % n;
-      ref::Sum<C> sum;
-      for (std::size_t t = 0; t < k; ++t)
-        sum.add(ref::multiply(a[r * a_row + t * a_step], b[t * b_row + q * b_column]));
-      C v = ref::multiply(alpha, sum.value());
-      if (c.present()) v = static_cast<C>(v + ref::multiply(beta, c[r * cs[0] + q * cs[1]]));
-      y[i] = v;
-    }
+    ref::parallel(call.pool, n, m * n * k, [&](std::size_t begin, std::size_t end) {
+      std::vector<C> row(k), column(k);
+      for (std::size_t q = begin; q < end; ++q) {
+        for (std::size_t t = 0; t < k; ++t) column[t] = b[t * b_row + q * b_column];
+        for (std::size_t r = 0; r < m; ++r) {
+          for (std::size_t t = 0; t < k && a_step != 1; ++t) row[t] = a[r * a_row + t * a_step];
+          const C* left = a_step == 1 ? a.data() + r * a_row : row.data();
+          C v = ref::multiply(alpha, linear::dot(left, column.data(), k));
+          if (c.present()) v = static_cast<C>(v + ref::multiply(beta, c[r * cs[0] + q * cs[1]]));
+          y[r * n + q] = v;
+        }
+      }
+    });
     y.finish();
     return {};
   });

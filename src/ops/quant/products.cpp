@@ -150,7 +150,7 @@ void integer_conv(const RefCall& call, std::size_t w, const TensorView& x_zero,
       shifted(call.inputs[w], w_zero, ref::extent(ws, 1, ws.rank()), ref::extent(ws, 0));
   const conv::Problem p = conv::problem_of(xs, ws, call.outputs[0].shape, window_of(call.attrs),
                                            static_cast<std::size_t>(call.attrs.i(3)));
-  conv::convolve(p, x.data(), weight.data(), store);
+  conv::convolve(p, x.data(), weight.data(), call.pool, store);
 }
 
 Result<std::vector<TensorSpec>> infer_conv_integer(const Attrs& attrs, Specs in) {
