@@ -183,6 +183,27 @@ TEST_P(TensorForwardOn, ConstantsAreFoldedAndShapesNeedNoSteps) {
             (std::vector<float>{1, 4, 9, 16, 25, 36}));
 }
 
+TEST_P(TensorForwardOn, IndicesOfDataAreChecked) {
+  Maker m;
+  const std::string ids = m.input("ids", DType::kI32, {2});
+  m.weights.push_back(weight<float>("table", DType::kF32, {3, 2}, {1, 2, 3, 4, 5, 6}));
+  m.graph.outputs = {m.node(OpTag::kGather, {{"axis", std::int64_t{0}}}, {"table", ids}),
+                     m.node(OpTag::kTokenEmbed, {}, {ids, "table"})};
+  Runner run(m, backend());
+  ASSERT_TRUE(run.forward) << run.error;
+  const auto runs = [&](std::int32_t a, std::int32_t b) {
+    const std::vector<std::int32_t> given = {a, b};
+    return run.forward->run(std::vector{view(DType::kI32, {2}, given)});
+  };
+  ASSERT_TRUE(runs(2, 0));
+  EXPECT_EQ(values<float>(run.forward->output(0).value()), (std::vector<float>{5, 6, 1, 2}));
+  EXPECT_EQ(values<float>(run.forward->output(1).value()), (std::vector<float>{5, 6, 1, 2}));
+  EXPECT_FALSE(runs(0, 3));
+  EXPECT_FALSE(runs(0, 1 << 30));
+  EXPECT_FALSE(runs(-4, 0));
+  EXPECT_FALSE(runs(-1, 0)) << "TokenEmbed counts from the front alone";
+}
+
 TEST_P(TensorForwardOn, EmptyTensors) {
   Maker m;
   const std::string x = m.input("x", DType::kF32, {Dim::symbol(0), 2});

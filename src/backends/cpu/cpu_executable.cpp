@@ -23,6 +23,12 @@ std::vector<TensorSpec> specs_of(const Step& step) {
   return specs;
 }
 
+/// True where the run's checks cover the indices: those of data are left to the reference, which
+/// looks at each.
+bool checked_indices(const Operand& indices) {
+  return indices.kind == Operand::Kind::kIds || indices.kind == Operand::Kind::kOutputRows;
+}
+
 /// b has the shape of a, one value, or is a's trailing dimensions: the case of ragged rows too.
 bool repeats_rows(const Step& step) {
   const Shape &a = step.inputs[0].shape, &b = step.inputs[1].shape;
@@ -58,6 +64,10 @@ Result<StepPtr> make_step(const Step& step, Build& build) {
     case OpTag::kTranspose:
     case OpTag::kPermute:
       return make_graph_step(step, build);
+    case OpTag::kTokenEmbed:
+      return checked_indices(step.inputs[0]) ? make_row_step(step, build) : StepPtr();
+    case OpTag::kGather:
+      return checked_indices(step.inputs[1]) ? make_row_step(step, build) : StepPtr();
     case OpTag::kConv:
       return make_conv_step(step, build);
     case OpTag::kConcat:
