@@ -51,6 +51,11 @@ struct ConvShape {
   }
 };
 
+/// Outputs [first, first + n) of one (sample, group).
+struct Tile {
+  std::size_t plane, first, n;
+};
+
 /// Memory of one thread.
 struct Scratch {
   float *patches, *slice, *acc, *out;
@@ -86,14 +91,13 @@ class ConvStep final : public CpuStep {
     for (std::size_t i;
          (i = run.counters[counter_].fetch_add(1, std::memory_order_relaxed)) < items;) {
       const std::size_t first = i % s_.tiles * s_.tile;
-      item(run, i / s_.tiles, first, std::min(s_.tile, s_.p.out_size() - first), scratch);
+      item(run, {i / s_.tiles, first, std::min(s_.tile, s_.p.out_size() - first)}, scratch);
     }
   }
 
  private:
-  /// Outputs [first, first + n) of one (sample, group).
-  void item(const Run& run, std::size_t plane, std::size_t first, std::size_t n,
-            const Scratch& scratch) const noexcept {
+  void item(const Run& run, const Tile& tile, const Scratch& scratch) const noexcept {
+    const auto [plane, first, n] = tile;
     const float* x = run.f32(x_) + plane * s_.p.in_channels * s_.p.in_size();
     if (s_.pointwise()) {
       gather_points(x, first, n, scratch.patches);
@@ -101,13 +105,12 @@ class ConvStep final : public CpuStep {
       std::memset(scratch.patches, 0, n * s_.k_padded * sizeof(float));
       for (std::size_t t = 0; t < n; ++t) gather(x, first + t, scratch.patches + t * s_.k_padded);
     }
-    const std::size_t group = plane % s_.p.groups;
     const std::size_t panel_size = panel_bytes(PanelFormat::kF32, s_.k);
-    const auto* panel =
-        reinterpret_cast<const std::uint8_t*>(panels_->data()) + group * s_.panels * panel_size;
+    const auto* panel = reinterpret_cast<const std::uint8_t*>(panels_->data()) +
+                        plane % s_.p.groups * s_.panels * panel_size;
     for (std::size_t p = 0; p < s_.panels; ++p, panel += panel_size) {
       product(run, panel, n, scratch);
-      store(run, plane, group, p * kPanelRows, first, n, scratch.out);
+      store(run, tile, p * kPanelRows, scratch.out);
     }
   }
 
@@ -122,16 +125,18 @@ class ConvStep final : public CpuStep {
     run.k->finish_f32(scratch.acc, n, scratch.out);
   }
 
-  void store(const Run& run, std::size_t plane, std::size_t group, std::size_t channel,
-             std::size_t first, std::size_t n, const float* tile) const noexcept {
+  /// Channels [channel, channel + 16) of the group; `values` [n][16].
+  void store(const Run& run, const Tile& tile, std::size_t channel,
+             const float* values) const noexcept {
     const std::size_t width = std::min(kPanelRows, s_.p.out_channels - channel);
-    const float* bias = bias_.kind == Operand::Kind::kNone
-                            ? nullptr
-                            : run.f32(bias_) + group * s_.p.out_channels + channel;
-    float* y = run.out(y_) + (plane * s_.p.out_channels + channel) * s_.p.out_size() + first;
+    const std::size_t first_of_group = tile.plane % s_.p.groups * s_.p.out_channels;
+    const float* bias =
+        bias_.kind == Operand::Kind::kNone ? nullptr : run.f32(bias_) + first_of_group + channel;
+    float* y =
+        run.out(y_) + (tile.plane * s_.p.out_channels + channel) * s_.p.out_size() + tile.first;
     for (std::size_t r = 0; r < width; ++r, y += s_.p.out_size()) {
       const float b = bias == nullptr ? 0.0f : bias[r];
-      for (std::size_t t = 0; t < n; ++t) y[t] = tile[t * kPanelRows + r] + b;
+      for (std::size_t t = 0; t < tile.n; ++t) y[t] = values[t * kPanelRows + r] + b;
     }
   }
 
