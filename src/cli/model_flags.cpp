@@ -122,6 +122,9 @@ Result<void> check_context(const Engine& engine, std::uint64_t n_tokens, std::st
 void show_import(Output& output, const ImportReport& report, bool whole) {
   if (whole) {
     output.note(report_text(report));
+  } else if (report.graph) {
+    output.note(fmt::format("imported {}: a graph of {} nodes, {} parameters", report.name,
+                            report.graph->n_nodes, report.parameters));
   } else {
     output.note(fmt::format("imported {}: {}, {} parameters, context {}, tokenizer {}", report.name,
                             report.family, report.parameters, report.context_tokens,

@@ -34,6 +34,7 @@ class ModelFlags {
 
   const std::string& name() const noexcept { return model_; }
   bool has_threads() const noexcept { return threads_.has_value(); }
+  bool has_context() const noexcept { return ctx_.has_value(); }
   EngineOptions engine_options() const;
 
   /// Finds or imports the model and opens it, with notes and a progress bar on stderr.

@@ -55,6 +55,25 @@ std::vector<std::string> SamplingFlags::without_effect(const SamplingDefaults& d
   return names;
 }
 
+std::vector<std::string> SamplingFlags::given() const {
+  const std::pair<const char*, bool> all[] = {
+      {"--max-tokens", max_tokens_.has_value()},
+      {"--temperature", temperature_.has_value()},
+      {"--top-k", top_k_.has_value()},
+      {"--top-p", top_p_.has_value()},
+      {"--min-p", min_p_.has_value()},
+      {"--repetition-penalty", repetition_penalty_.has_value()},
+      {"--seed", seed_.has_value()},
+      {"--stop", !stops_.empty()},
+      {"--logprobs", logprobs_.has_value()},
+  };
+  std::vector<std::string> names;
+  for (const auto& [name, is_given] : all) {
+    if (is_given) names.emplace_back(name);
+  }
+  return names;
+}
+
 GenerateOptions SamplingFlags::generate_options() const {
   GenerateOptions options;
   options.max_tokens = narrow(max_tokens_).value_or(0);

@@ -18,6 +18,8 @@ class SamplingFlags {
   Result<void> check(bool json) const;
   /// Given options that change nothing with this model's defaults, for a note.
   std::vector<std::string> without_effect(const SamplingDefaults& defaults) const;
+  /// Names of all options that were given.
+  std::vector<std::string> given() const;
   GenerateOptions generate_options() const;
   bool has_token_limit() const noexcept { return max_tokens_.has_value(); }
 

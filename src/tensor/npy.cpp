@@ -30,6 +30,11 @@ Error bad(std::string_view what) {
   return Error(ErrorKind::kFormat, fmt::format("not a NumPy file: {}", what));
 }
 
+/// A sound file that holds what no model takes.
+Error unreadable(std::string what) {
+  return Error(ErrorKind::kInvalidInput, std::move(what));
+}
+
 /// The header's text, piece by piece.
 class Literal {
  public:
@@ -103,7 +108,7 @@ Result<Header> parse_header(std::string_view all) {
     if (!key || !text.take(":")) return fail(bad("a key of the header"));
     if (*key == "descr") {
       const auto value = text.quoted();
-      if (!value) return fail(not_built("NumPy files with structured dtypes"));
+      if (!value) return fail(unreadable("the NumPy file has a structured dtype"));
       header.descr = *value;
     } else if (*key == "fortran_order") {
       const bool yes = text.take("True");
@@ -129,10 +134,9 @@ Result<DType> dtype_of(std::string_view descr) {
     const bool one_byte = row.text[0] == '|' && descr.size() == 3 && descr[0] != '>';
     if (row.text == descr || (one_byte && row.text.substr(1) == descr.substr(1))) return row.dtype;
   }
-  return fail(
-      not_built(fmt::format("NumPy dtype \"{}\" (little-endian f2 f4 f8, i1..i8, u1..u8 and "
-                            "b1 are read)",
-                            descr.substr(0, 40))));
+  return fail(unreadable(fmt::format(
+      "the NumPy file has dtype \"{}\"; read are little-endian f2 f4 f8, i1 to i8, u1 to u8 and b1",
+      descr.substr(0, 40))));
 }
 
 }  // namespace
@@ -153,15 +157,16 @@ Result<TensorView> parse_npy(std::span<const std::byte> bytes) {
   CYB_ASSIGN(const std::string_view text, reader.take_text(size));
   CYB_ASSIGN(const Header header, parse_header(text));
   if (*header.fortran_order && header.shape->size() > 1)
-    return fail(not_built("NumPy files in Fortran order: save numpy.ascontiguousarray(x)"));
+    return fail(unreadable("the NumPy file is in Fortran order: save numpy.ascontiguousarray(x)"));
   TensorView view;
   CYB_ASSIGN(view.dtype, dtype_of(header.descr));
   view.shape = Shape(std::span<const std::int64_t>(*header.shape));
   const auto need = tensor_bytes(view.dtype, view.shape);
   if (!need || *need != reader.remaining()) {
-    return fail(bad(fmt::format("{} bytes of data, {} {} needs {}", reader.remaining(),
-                                dtype_name(view.dtype), view.shape.text(),
-                                need ? std::to_string(*need) : "too many")));
+    return fail(Error(ErrorKind::kFormat,
+                      fmt::format("the NumPy file has {} bytes of data, {} {} needs {}",
+                                  reader.remaining(), dtype_name(view.dtype), view.shape.text(),
+                                  need ? std::to_string(*need) : "more than there can be")));
   }
   view.data = bytes.data() + reader.position();
   return view;

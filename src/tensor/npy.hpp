@@ -13,8 +13,8 @@ namespace cyb {
 
 /// A tensor inside `bytes`, which stay the caller's. Little-endian (or one-byte) numbers and bools
 /// in C order; rank <= 8.
-/// Errors: Format, with the byte or the key that is wrong; NotBuilt for Fortran order, big-endian
-/// and structured dtypes.
+/// Errors: Format, with what is wrong; InvalidInput for Fortran order, big-endian and structured
+/// dtypes.
 Result<TensorView> parse_npy(std::span<const std::byte> bytes);
 
 /// The header before the data of a C-order array: version 1.0, padded so that the data starts at a

@@ -68,9 +68,9 @@ TEST(Npy, BadFilesAreRefusedByName) {
   EXPECT_NE(read_error(header("'|O'", "(2,)")).find("|O"), std::string::npos);
   EXPECT_NE(read_error(header("'<f4'", "(-2,)")).find("shape"), std::string::npos);
   EXPECT_NE(read_error(header("'<f4'", "(2")).find("shape"), std::string::npos);
-  EXPECT_NE(
-      read_error(header("'<f4'", "(9223372036854775807,9223372036854775807)")).find("too many"),
-      std::string::npos);
+  EXPECT_NE(read_error(header("'<f4'", "(9223372036854775807,9223372036854775807)"))
+                .find("more than there can be"),
+            std::string::npos);
   EXPECT_NE(read_error(header("'<f4'", "(1,1,1,1,1,1,1,1,2)")).find("rank"), std::string::npos);
   EXPECT_NE(read_error(with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (2,1), }", 8))
                 .find("Fortran"),

@@ -12,7 +12,7 @@ namespace {
 
 Result<std::shared_ptr<Backend>> create(std::string_view name, std::string_view isa) {
   BackendOptions options;
-  options.n_threads = 1;
+  options.n_threads = isa.empty() ? 0 : 1;  // as a run has them; the question for an ISA needs none
   options.isa = isa;
   return create_backend(name, options);
 }

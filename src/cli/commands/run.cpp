@@ -15,6 +15,7 @@
 #include "runtime/chat.hpp"
 #include "runtime/generation.hpp"
 #include "runtime/session.hpp"
+#include "runtime/tensor_session.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -42,6 +43,7 @@ class RunCommand final : public Command {
   bool is_chat(const Context& context) const;
   Result<std::string> read_prompt(const Context& context) const;
   Result<std::vector<std::int32_t>> prompt_ids(const Engine& engine, const std::string& text) const;
+  Result<void> refuse_tensor_model(Context& context, std::stop_token stop);
   Result<int> run_tensors(Context& context, std::stop_token stop);
   Result<int> answer(Context& context, Engine& engine, const std::string& text);
 
@@ -101,6 +103,7 @@ Result<int> RunCommand::run(Context& context) {
   if (!is_chat(context)) {
     CYB_ASSIGN(text, read_prompt(context));
   }
+  CYB_TRY(refuse_tensor_model(context, stop));
   CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop));
   CYB_ASSIGN(const std::string warning, preset_warning(*engine, chat_));
   if (!warning.empty()) context.output.warning(warning);
@@ -111,9 +114,27 @@ Result<int> RunCommand::run(Context& context) {
   return run_chat(context, engine, chat_, sampling_.generate_options());
 }
 
+/// A model without text cannot answer a prompt: says how it is run.
+Result<void> RunCommand::refuse_tensor_model(Context& context, std::stop_token stop) {
+  CYB_ASSIGN(const std::shared_ptr<const Model> model, model_.open(context, stop));
+  CYB_ASSIGN(const bool tensors, is_tensor_model(*model));
+  if (!tensors) return {};
+  return fail(usage_error(
+      "this is a model of tensors, it takes no prompt: run it with --input NAME=FILE.npy "
+      "(`cyb-llm graph MODEL` lists its inputs)"));
+}
+
 Result<int> RunCommand::run_tensors(Context& context, std::stop_token stop) {
-  if (prompt_ || prompt_file_ || chat_.system || chat_.preset || chat_.raw) {
-    return fail(usage_error("--input and --output are for a model of tensors: it takes no prompt"));
+  std::vector<std::string> text_only = sampling_.given();
+  if (prompt_) text_only.emplace_back("a prompt");
+  if (prompt_file_) text_only.emplace_back("--prompt-file");
+  if (chat_.system) text_only.emplace_back("--system");
+  if (chat_.preset) text_only.emplace_back("--chat");
+  if (chat_.raw) text_only.emplace_back("--raw");
+  if (model_.has_context()) text_only.emplace_back("--ctx");
+  if (!text_only.empty()) {
+    return fail(usage_error(fmt::format(
+        "--input and --output are for a model of tensors, {} for one of text", text_only[0])));
   }
   CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
   return tensors_.run(context, model_, std::move(model), json_);

@@ -191,6 +191,9 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
     CYB_ASSIGN(const TensorView tensor, session->output(i));
     const std::string& name = session->outputs()[i];
     if (output_) CYB_TRY(write_output(paths[i], tensor));
+    if (const std::size_t bad = summarise(tensor).n_not_finite; bad != 0) {
+      context.output.warning(fmt::format("output \"{}\": {} values are not finite", name, bad));
+    }
     if (!json && !output_) context.output.line(summary_text(name, tensor));
     if (!json && output_) {
       context.output.note(

@@ -31,9 +31,8 @@ Result<void> check_dim(const GraphInput& input, std::size_t axis, std::int64_t g
   const Dim& dim = input.spec.dims[axis];
   if (dim.is_anonymous()) return {};
   const auto mismatch = [&](const std::string& want) {
-    return fail(shape_mismatch(
-        "graph", fmt::format("{} for dimension {} of input \"{}\"", want, axis, input.name),
-        std::to_string(given)));
+    return fail(wrong_input(input.name, fmt::format("dimension {} is {}, the model takes {}: {}",
+                                                    axis, given, want, input.spec.text(symbols))));
   };
   if (dim.is_constant()) {
     return dim.constant() == given ? Result<void>{} : mismatch(std::to_string(dim.constant()));
@@ -72,10 +71,9 @@ Result<void> TensorForward::check_inputs(std::span<const TensorView> inputs) con
                                              dtype_name(want.spec.dtype))));
     }
     if (given.shape.rank() != want.spec.rank()) {
-      return fail(shape_mismatch(
-          "graph",
-          fmt::format("{} for input \"{}\"", want.spec.text(program_.symbols()), want.name),
-          given.shape.text()));
+      return fail(
+          wrong_input(want.name, fmt::format("shape {}, the model takes {}", given.shape.text(),
+                                             want.spec.text(program_.symbols()))));
     }
     for (std::size_t axis = 0; axis < want.spec.rank(); ++axis) {
       CYB_TRY(check_dim(want, axis, given.shape[axis], bound, program_.symbols()));

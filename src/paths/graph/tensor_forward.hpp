@@ -23,7 +23,7 @@ class TensorForward {
   const std::vector<std::string>& outputs() const noexcept { return program_.output_names(); }
 
   /// One run. `inputs`: in the order of inputs(), alive until the outputs have been read.
-  /// Errors: InvalidInput, ShapeMismatch, those of the ops, OutOfMemory, Cancelled.
+  /// Errors: InvalidInput, those of the ops, OutOfMemory, Cancelled.
   Result<void> run(std::span<const TensorView> inputs, std::stop_token stop = {});
   /// Output i of the last run, on the host; valid until the next one.
   Result<TensorView> output(std::size_t i) const;

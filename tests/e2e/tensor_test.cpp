@@ -1,0 +1,95 @@
+// Models of tensors through the command line: .npy in, .npy out, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "e2e/program.hpp"
+
+namespace cyb::test {
+namespace {
+
+/// A .npy file of f32.
+void write_npy(const std::string& path, const std::string& shape, const std::vector<float>& values,
+               const std::string& descr = "<f4") {
+  std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  text.append(63 - (10 + text.size()) % 64, ' ');
+  text += '\n';
+  std::ofstream out(path, std::ios::binary);
+  out.write("\x93NUMPY\x01\x00", 8);
+  out.put(static_cast<char>(text.size() & 0xFF)).put(static_cast<char>(text.size() >> 8));
+  out << text;
+  out.write(reinterpret_cast<const char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(float)));
+}
+
+const std::vector<float> kValues = {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6};
+
+TEST(TensorModel, RunsFromFilesIntoFiles) {
+  const Program program;
+  const std::string model = golden("onnx/mlp.onnx"), x = program.file("x.npy"),
+                    out = program.file("results");
+  write_npy(x, "(2, 6)", kValues);
+  const std::string input = "x=" + x;
+  const ProcessResult first =
+      program.run({"run", model, "--input", input, "--output", out, "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const auto json = Program::json(first);
+  ASSERT_EQ(json["outputs"].size(), 1u);
+  const std::string file = json["outputs"][0]["file"];
+  EXPECT_TRUE(std::filesystem::exists(file));
+  EXPECT_EQ(json["outputs"][0]["dtype"], "f32");
+  EXPECT_EQ(json["path"], "graph");
+  const ProcessResult again = program.run({"run", model, "--input", input, "--output", out});
+  EXPECT_EQ(again.exit_code, 1) << "files that exist need --force";
+  EXPECT_EQ(program.run({"run", model, "--input", input, "--output", out, "--force"}).exit_code, 0);
+  const ProcessResult summary = program.run({"run", model, "--input", input});
+  EXPECT_NE(summary.out.find("mean"), std::string::npos) << summary.out;
+  EXPECT_EQ(program.run({"run", model, "--input", input, "--backend", "reference"}).exit_code, 0);
+}
+
+TEST(TensorModel, WhatDoesNotFitIsNamed) {
+  const Program program;
+  const std::string model = golden("onnx/mlp.onnx"), x = program.file("x.npy");
+  write_npy(x, "(2, 6)", kValues);
+  const std::string input = "x=" + x;
+  const auto expect = [&](std::vector<std::string> more, const std::string& text) {
+    std::vector<std::string> command = {"run", model};
+    command.insert(command.end(), more.begin(), more.end());
+    const ProcessResult done = program.run(command);
+    EXPECT_EQ(done.exit_code, 1) << done.out << done.err;
+    EXPECT_NE(done.err.find(text), std::string::npos) << done.err;
+  };
+  expect({"hello"}, "--input NAME=FILE.npy");
+  expect({"--input", input, "--max-tokens", "4"}, "--max-tokens");
+  expect({"--input", input, "--ctx", "64"}, "--ctx");
+  expect({"--input", input, "hello"}, "a prompt");
+  expect({"--input", input, "--force"}, "--output");
+  expect({"--input", "x"}, "NAME=FILE.npy");
+  expect({"--input", "nothing=" + x}, "it takes: x f32");
+  expect({"--input", input, "--input", input}, "twice");
+  write_npy(x, "(12,)", kValues);
+  expect({"--input", input}, "the model takes f32");
+  write_npy(x, "(2, 6)", kValues, ">f4");
+  expect({"--input", input}, ">f4");
+}
+
+TEST(GraphCommand, ListsAndDraws) {
+  const Program program;
+  const std::string model = golden("onnx/mlp.onnx"), svg = program.file("graph.svg");
+  const ProcessResult listed = program.run({"graph", model});
+  ASSERT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_NE(listed.out.find("input   x f32"), std::string::npos) << listed.out;
+  EXPECT_EQ(program.run({"graph", model, "--svg", svg}).exit_code, 0);
+  EXPECT_EQ(program.run({"graph", model, "--svg", svg}).exit_code, 1) << "the file exists";
+  const ProcessResult drawn = program.run({"graph", model, "--svg", "-"});
+  EXPECT_TRUE(drawn.out.starts_with("<svg")) << drawn.out.substr(0, 80);
+  EXPECT_NE(program.run({"graph", model, "--dot", "-"}).out.find("digraph"), std::string::npos);
+  EXPECT_NE(program.run({"graph", model, "--toml", "-"}).out.find("[[nodes]]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cyb::test
