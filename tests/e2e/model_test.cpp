@@ -300,7 +300,7 @@ TEST_F(WithModel, InterruptedImportLeavesNothing) {
   for (const char* delay : {"0.001", "0.01", "0.03"}) {
     const ProcessResult result =
         run_process({"timeout", "-s", "INT", delay, built_program("cyb-llm"), "import", model, "-o",
-                     program.file("half.model")});
+                     program.file("half.model"), "--force"});
     EXPECT_TRUE(result.exit_code == 124 || result.exit_code == 0 || result.exit_code == 5)
         << result.exit_code;
     std::size_t leftovers = 0;
