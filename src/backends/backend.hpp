@@ -96,7 +96,7 @@ class Executable {
   /// then Cancelled.
   virtual Result<void> sync(std::stop_token stop = {}) = 0;
   /// Host view of plan.outputs[i] after sync(), f32 [rows, ...], valid until the next submit().
-  virtual Result<std::span<const float>> output(std::size_t i) = 0;
+  virtual Result<std::span<const float>> output(std::size_t i);
   /// The same for any dtype, with its shape.
   virtual Result<TensorView> output_tensor(std::size_t i) = 0;
   /// Steps that run on the reference because the backend has no kernel.

@@ -83,6 +83,11 @@ struct StepParams {
   std::uint32_t n_tokens() const noexcept { return static_cast<std::uint32_t>(ids.size()); }
 };
 
+/// The run's tensors are those that the plan lists: number, dtypes, shapes.
+Result<void> check_tensors(const Plan& plan, const StepParams& params);
+/// The tensor with a pointer even where it is empty: null means absent.
+TensorView present_tensor(TensorView tensor) noexcept;
+
 /// Shape of an operand in a run.
 inline Shape run_shape(const Operand& operand, const StepParams& params) noexcept {
   Shape shape = operand.shape;

@@ -79,6 +79,13 @@ Result<std::shared_ptr<const Model>> ModelFlags::open(Context& context,
 Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context, std::stop_token stop,
                                                  EngineOptions options) const {
   CYB_ASSIGN(std::shared_ptr<const Model> model, open(context, stop));
+  return load(context, std::move(model), stop, std::move(options));
+}
+
+Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context,
+                                                 std::shared_ptr<const Model> model,
+                                                 std::stop_token stop,
+                                                 EngineOptions options) const {
   if (ctx_) CYB_TRY(check_positions(*model, *ctx_, "--ctx"));
   Progress progress(context.output, "packing weights");
   options.stop = stop;

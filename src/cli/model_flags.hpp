@@ -39,8 +39,11 @@ class ModelFlags {
 
   /// Finds or imports the model and opens it, with notes and a progress bar on stderr.
   Result<std::shared_ptr<const Model>> open(Context& context, std::stop_token stop) const;
-  /// open(), then Engine::load with `options`; its notes become warnings. Errors: Usage for a --ctx
-  /// that the model does not have.
+  /// Engine::load of an opened model with `options`; its notes become warnings. Errors: Usage for a
+  /// --ctx that the model does not have.
+  Result<std::shared_ptr<Engine>> load(Context& context, std::shared_ptr<const Model> model,
+                                       std::stop_token stop, EngineOptions options) const;
+  /// open(), then load() of it.
   Result<std::shared_ptr<Engine>> load(Context& context, std::stop_token stop,
                                        EngineOptions options) const;
   Result<std::shared_ptr<Engine>> load(Context& context, std::stop_token stop) const {

@@ -1,6 +1,7 @@
 // What the references share: f32 views of tensors of any dtype, and sums in the reference order.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
@@ -91,6 +92,13 @@ class Rows {
 /// `work` (operations in total) is worth it. The body must write only what belongs to its range.
 void parallel(ThreadPool* pool, std::size_t n, std::size_t work,
               const std::function<void(std::size_t, std::size_t)>& body);
+
+/// y = the f32 values of x, of any weight dtype.
+inline Result<void> decode(const RefCall& call) {
+  const Values x(call.inputs[0]);
+  std::copy_n(x.data(), x.size(), call.outputs[0].as<float>());
+  return {};
+}
 
 /// Elementwise f32 function of one input.
 template <class F>

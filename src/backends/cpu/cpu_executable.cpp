@@ -202,20 +202,8 @@ Result<void> CpuExecutable::check_sequences(const StepParams& params) const {
   return {};
 }
 
-Result<void> CpuExecutable::check_tensors(const StepParams& params) const {
-  if (params.tensors.size() != plan_.tensors.size())
-    return fail(internal_error("a run with another number of tensors than its plan"));
-  for (std::size_t i = 0; i < params.tensors.size(); ++i) {
-    const TensorView& given = params.tensors[i];
-    const auto want = plan_.tensors[i].bind({});
-    if (!want || given.dtype != plan_.tensors[i].dtype || given.shape != *want)
-      return fail(internal_error(fmt::format("tensor {} does not fit its plan", i)));
-  }
-  return {};
-}
-
 Result<void> CpuExecutable::check(const StepParams& params) const {
-  CYB_TRY(check_tensors(params));
+  CYB_TRY(check_tensors(plan_, params));
   if (!plan_.token_step) return {};
   if (params.n_tokens() == 0) return fail(invalid_input("no tokens"));
   if (params.n_tokens() > plan_.max_tokens)
@@ -254,11 +242,8 @@ void CpuExecutable::copy_params(const StepParams& params) {
     s.pages = std::span<const std::uint32_t>(pages_).subspan(at, s.pages.size());
     at += s.pages.size();
   }
-  static constexpr std::byte kNothing{};  // of an empty tensor, which is not an absent one
-  tensors_.assign(params.tensors.begin(), params.tensors.end());
-  for (TensorView& tensor : tensors_) {
-    if (tensor.shape.count() == 0) tensor.data = &kNothing;
-  }
+  tensors_.clear();
+  for (const TensorView& tensor : params.tensors) tensors_.push_back(present_tensor(tensor));
   run_ = {.k = context_.kernels,
           .pool = context_.pool,
           .n_threads = context_.pool->size(),
@@ -360,12 +345,6 @@ Result<TensorView> CpuExecutable::output_tensor(std::size_t i) {
     return fail(internal_error("no such output, or no finished run"));
   const Operand& operand = plan_.outputs[i];
   return TensorView{operand.dtype, run_shape(operand, run_.params), run_.data(operand)};
-}
-
-Result<std::span<const float>> CpuExecutable::output(std::size_t i) {
-  CYB_ASSIGN(const TensorView tensor, output_tensor(i));
-  if (tensor.dtype != DType::kF32) return fail(internal_error("an output that is not f32"));
-  return std::span<const float>(tensor.as<float>(), static_cast<std::size_t>(tensor.shape.count()));
 }
 
 }  // namespace cyb::cpu

@@ -24,7 +24,6 @@ class CpuExecutable final : public Executable {
 
   Result<void> submit(const StepParams& params) override;
   Result<void> sync(std::stop_token stop) override;
-  Result<std::span<const float>> output(std::size_t i) override;
   Result<TensorView> output_tensor(std::size_t i) override;
   std::uint32_t n_fallback_steps() const noexcept override { return n_fallback_; }
 
@@ -37,7 +36,6 @@ class CpuExecutable final : public Executable {
   Result<void> allocate(const Build& build);
   Result<void> check(const StepParams& params) const;
   Result<void> check_sequences(const StepParams& params) const;
-  Result<void> check_tensors(const StepParams& params) const;
   void copy_params(const StepParams& params);
   Result<void> want_partials(const StepParams& params);
   void fill_ropes(unsigned thread) noexcept;

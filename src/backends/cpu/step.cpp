@@ -35,6 +35,25 @@ std::size_t Run::rows(const Operand& operand) const noexcept {
   return static_cast<std::size_t>(n);
 }
 
+void arithmetic(const KernelTable& k, OpTag op, Side a, Side b, std::size_t n, float* y) noexcept {
+  if (a.one && b.one) {
+    const float value = op == OpTag::kAdd   ? *a.data + *b.data
+                        : op == OpTag::kSub ? *a.data - *b.data
+                                            : *a.data * *b.data;
+    std::fill_n(y, n, value);
+  } else if (b.one) {
+    if (op == OpTag::kMul) return k.scale(a.data, *b.data, n, y);
+    k.offset(a.data, op == OpTag::kSub ? -*b.data : *b.data, n, y);  // a - b is a + (-b) exactly
+  } else if (a.one) {
+    if (op == OpTag::kMul) return k.scale(b.data, *a.data, n, y);
+    if (op == OpTag::kAdd) return k.offset(b.data, *a.data, n, y);
+    for (std::size_t i = 0; i < n; ++i) y[i] = *a.data - b.data[i];
+  } else {
+    const auto f = op == OpTag::kAdd ? k.add : op == OpTag::kSub ? k.sub : k.mul;
+    f(a.data, b.data, n, y);
+  }
+}
+
 std::size_t Build::rope(RopeConfig config) {
   const auto found = std::find(ropes.begin(), ropes.end(), config);
   if (found != ropes.end()) return static_cast<std::size_t>(found - ropes.begin());

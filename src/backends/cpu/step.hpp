@@ -100,6 +100,14 @@ Result<StepPtr> make_layout_step(const Step& step);
 /// Null where the weight is not one that panels can be made of.
 Result<StepPtr> make_conv_step(const Step& step, Build& build);
 
+/// n values, or one that stands for n.
+struct Side {
+  const float* data;
+  bool one;
+};
+/// y = a op b, n values; `op` is Add, Sub or Mul.
+void arithmetic(const KernelTable& k, OpTag op, Side a, Side b, std::size_t n, float* y) noexcept;
+
 /// Own kernel for the op on these operands.
 bool has_kernel(const Op& op, std::span<const TensorSpec> inputs);
 

@@ -129,25 +129,8 @@ class BroadcastStep final : public CpuStep {
   void row(const Run& run, std::size_t a_at, std::size_t b_at, std::size_t y_at,
            std::size_t n) const noexcept {
     if (n == 0) return;
-    const float *a = run.f32(a_) + a_at, *b = run.f32(b_) + b_at;
-    float* y = run.out(y_) + y_at;
-    const bool one_a = walk_.a.back() == 0, one_b = walk_.b.back() == 0;
-    if (one_a && one_b) {
-      for (std::size_t i = 0; i < n; ++i)
-        y[i] = tag_ == OpTag::kAdd ? *a + *b : tag_ == OpTag::kSub ? *a - *b : *a * *b;
-    } else if (one_b) {
-      if (tag_ == OpTag::kMul) return run.k->scale(a, *b, n, y);
-      run.k->offset(a, tag_ == OpTag::kSub ? -*b : *b, n, y);  // a - b is a + (-b) exactly
-    } else if (one_a) {
-      if (tag_ == OpTag::kMul) return run.k->scale(b, *a, n, y);
-      if (tag_ == OpTag::kAdd) return run.k->offset(b, *a, n, y);
-      for (std::size_t i = 0; i < n; ++i) y[i] = *a - b[i];
-    } else {
-      const auto f = tag_ == OpTag::kAdd   ? run.k->add
-                     : tag_ == OpTag::kSub ? run.k->sub
-                                           : run.k->mul;
-      f(a, b, n, y);
-    }
+    arithmetic(*run.k, tag_, {run.f32(a_) + a_at, walk_.a.back() == 0},
+               {run.f32(b_) + b_at, walk_.b.back() == 0}, n, run.out(y_) + y_at);
   }
 
   OpTag tag_;

@@ -75,8 +75,6 @@ class RmsNormStep final : public CpuStep {
   bool add_;
 };
 
-using BinaryFn = void (*)(const float*, const float*, std::size_t, float*) noexcept;
-
 /// a op b with b of equal shape, one value, or one row that is repeated.
 class BinaryStep final : public CpuStep {
  public:
@@ -87,24 +85,14 @@ class BinaryStep final : public CpuStep {
     const std::size_t n = run.elements(a_), n_b = run.elements(b_);
     const float *a = run.f32(a_), *b = run.f32(b_);
     float* y = run.out(out_);
-    const BinaryFn f = tag_ == OpTag::kAdd   ? run.k->add
-                       : tag_ == OpTag::kSub ? run.k->sub
-                                             : run.k->mul;
-    if (n_b == n) {
+    if (n_b == n || n_b == 1) {
       const Share s = share(n, run, thread);
-      f(a + s.begin, b + s.begin, s.end - s.begin, y + s.begin);
-    } else if (n_b == 1) {
-      const Share s = share(n, run, thread);
-      if (tag_ == OpTag::kMul) {
-        run.k->scale(a + s.begin, b[0], s.end - s.begin, y + s.begin);
-      } else {  // a - b is a + (-b) exactly
-        run.k->offset(a + s.begin, tag_ == OpTag::kSub ? -b[0] : b[0], s.end - s.begin,
-                      y + s.begin);
-      }
-    } else {
-      for (Share s(n / n_b, thread, run.n_threads); s.begin < s.end; ++s.begin) {
-        f(a + s.begin * n_b, b, n_b, y + s.begin * n_b);
-      }
+      const Side side{n_b == n ? b + s.begin : b, n_b != n};
+      arithmetic(*run.k, tag_, {a + s.begin, false}, side, s.end - s.begin, y + s.begin);
+      return;
+    }
+    for (Share s(n / n_b, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      arithmetic(*run.k, tag_, {a + s.begin * n_b, false}, {b, false}, n_b, y + s.begin * n_b);
     }
   }
 

@@ -27,20 +27,8 @@ Result<std::unique_ptr<Executable>> ReferenceExecutable::compile(std::shared_ptr
   return std::unique_ptr<Executable>(std::move(out));
 }
 
-Result<void> ReferenceExecutable::check_tensors(const StepParams& params) const {
-  if (params.tensors.size() != plan_.tensors.size())
-    return fail(internal_error("a run with another number of tensors than its plan"));
-  for (std::size_t i = 0; i < params.tensors.size(); ++i) {
-    const TensorView& given = params.tensors[i];
-    const auto want = plan_.tensors[i].bind({});
-    if (!want || given.dtype != plan_.tensors[i].dtype || given.shape != *want)
-      return fail(internal_error(fmt::format("tensor {} does not fit its plan", i)));
-  }
-  return {};
-}
-
 Result<void> ReferenceExecutable::check(const StepParams& params) const {
-  CYB_TRY(check_tensors(params));
+  CYB_TRY(check_tensors(plan_, params));
   if (!plan_.token_step) return {};
   const std::size_t n = params.ids.size(), r = params.output_rows.size();
   if (n == 0 || n > plan_.max_tokens) {
@@ -113,13 +101,12 @@ void ReferenceExecutable::copy(const StepParams& params) {
 
 /// Tensors as the device sees them: the caller's memory, or a copy.
 Result<void> ReferenceExecutable::take_tensors(const StepParams& params) {
-  static constexpr std::byte kNothing{};  // of an empty tensor, which is not an absent one
-  run_.tensors.assign(params.tensors.begin(), params.tensors.end());
+  run_.tensors.clear();
+  for (const TensorView& tensor : params.tensors) run_.tensors.push_back(present_tensor(tensor));
   uploads_.resize(params.tensors.size());
   for (std::size_t i = 0; i < params.tensors.size(); ++i) {
     TensorView& tensor = run_.tensors[i];
     const std::uint64_t bytes = tensor_bytes(tensor.dtype, tensor.shape).value_or(0);
-    if (bytes == 0) tensor.data = &kNothing;
     if (bytes == 0 || device_->memory->host_visible()) continue;
     if (uploads_[i] == nullptr) {
       CYB_ASSIGN(uploads_[i], device_->memory->allocate(bytes, device_->name));
@@ -226,12 +213,6 @@ Result<TensorView> ReferenceExecutable::output_tensor(std::size_t i) {
   if (!done_ || i >= published_.size())
     return fail(internal_error("no such output of a finished run"));
   return published_[i];
-}
-
-Result<std::span<const float>> ReferenceExecutable::output(std::size_t i) {
-  CYB_ASSIGN(const TensorView tensor, output_tensor(i));
-  if (tensor.dtype != DType::kF32) return fail(internal_error("an output that is not f32"));
-  return std::span<const float>(tensor.as<float>(), static_cast<std::size_t>(tensor.shape.count()));
 }
 
 }  // namespace cyb::reference

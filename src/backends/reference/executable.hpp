@@ -28,7 +28,6 @@ class ReferenceExecutable final : public Executable {
 
   Result<void> submit(const StepParams& params) override;
   Result<void> sync(std::stop_token stop) override;
-  Result<std::span<const float>> output(std::size_t i) override;
   Result<TensorView> output_tensor(std::size_t i) override;
   std::uint32_t n_fallback_steps() const noexcept override { return 0; }
 
@@ -46,7 +45,6 @@ class ReferenceExecutable final : public Executable {
   ReferenceExecutable() = default;
   Result<void> check(const StepParams& params) const;
   Result<void> check_sequences(const StepParams& params) const;
-  Result<void> check_tensors(const StepParams& params) const;
   void copy(const StepParams& params);
   Result<void> take_tensors(const StepParams& params);
   Result<void> run_steps(const std::stop_token& stop);

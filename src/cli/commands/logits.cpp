@@ -10,6 +10,7 @@
 #include "cli/text_input.hpp"
 #include "cli/usage.hpp"
 #include "runtime/logits.hpp"
+#include "tensor/npy.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -19,20 +20,6 @@ constexpr const char* kExamples = R"(Example:
   python3 -c 'import numpy; print(numpy.load("logits.npy").argmax(-1))'
 Row t holds the logits after the first t + 1 tokens. No token is added: a model that wants a begin-of-text token needs it in
 the list.)";
-
-/// The header of a NumPy file, version 1.0: padded so that the data starts at a multiple of 64
-/// bytes.
-std::string npy_header(std::size_t rows, std::size_t columns) {
-  std::string text =
-      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
-  const std::size_t fixed = 10;  // magic, version, length
-  text.append(63 - (fixed + text.size()) % 64, ' ');
-  text += '\n';
-  std::string out("\x93NUMPY\x01\x00", 8);
-  out += static_cast<char>(text.size() & 0xFF);
-  out += static_cast<char>(text.size() >> 8);
-  return out + text;
-}
 
 class LogitsCommand final : public Command {
  public:
@@ -65,7 +52,10 @@ class LogitsCommand final : public Command {
     CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop, options));
     CYB_TRY(check_context(*engine, ids.size(), "--tokens"));
     CYB_ASSIGN(AtomicFile file, AtomicFile::create(output_));
-    CYB_TRY(file.write(npy_header(ids.size(), engine->vocab_size())));
+    const Shape shape{static_cast<std::int64_t>(ids.size()),
+                      static_cast<std::int64_t>(engine->vocab_size())};
+    CYB_ASSIGN(const std::string header, npy_header(DType::kF32, shape));
+    CYB_TRY(file.write(header));
     Progress progress(context.output, "logits");
     const auto sink = [&](std::uint32_t first_row, std::span<const float> rows) -> Result<void> {
       progress.update(first_row, ids.size(), "");

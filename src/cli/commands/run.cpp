@@ -33,6 +33,15 @@ A text that begins with - goes after --: cyb-llm run MODEL -- "-v means what?"
 The weights are used as they are; --verify checks their hashes first (as `cyb-llm verify` does).
 Ctrl-C ends the answer (exit code 5).)";
 
+/// A model without text cannot answer a prompt: says how it is run.
+Result<void> refuse_tensor_model(const Model& model) {
+  CYB_ASSIGN(const bool tensors, is_tensor_model(model));
+  if (!tensors) return {};
+  return fail(usage_error(
+      "this is a model of tensors, it takes no prompt: run it with --input NAME=FILE.npy "
+      "(`cyb-llm graph MODEL` lists its inputs)"));
+}
+
 class RunCommand final : public Command {
  public:
   void declare(Options& options) override;
@@ -43,7 +52,6 @@ class RunCommand final : public Command {
   bool is_chat(const Context& context) const;
   Result<std::string> read_prompt(const Context& context) const;
   Result<std::vector<std::int32_t>> prompt_ids(const Engine& engine, const std::string& text) const;
-  Result<void> refuse_tensor_model(Context& context, std::stop_token stop);
   Result<int> run_tensors(Context& context, std::stop_token stop);
   Result<int> answer(Context& context, Engine& engine, const std::string& text);
 
@@ -103,8 +111,10 @@ Result<int> RunCommand::run(Context& context) {
   if (!is_chat(context)) {
     CYB_ASSIGN(text, read_prompt(context));
   }
-  CYB_TRY(refuse_tensor_model(context, stop));
-  CYB_ASSIGN(const std::shared_ptr<Engine> engine, model_.load(context, stop));
+  CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
+  CYB_TRY(refuse_tensor_model(*model));
+  CYB_ASSIGN(const std::shared_ptr<Engine> engine,
+             model_.load(context, std::move(model), stop, model_.engine_options()));
   CYB_ASSIGN(const std::string warning, preset_warning(*engine, chat_));
   if (!warning.empty()) context.output.warning(warning);
   for (const std::string& name : sampling_.without_effect(engine->sampling_defaults())) {
@@ -112,16 +122,6 @@ Result<int> RunCommand::run(Context& context) {
   }
   if (!is_chat(context)) return answer(context, *engine, text);
   return run_chat(context, engine, chat_, sampling_.generate_options());
-}
-
-/// A model without text cannot answer a prompt: says how it is run.
-Result<void> RunCommand::refuse_tensor_model(Context& context, std::stop_token stop) {
-  CYB_ASSIGN(const std::shared_ptr<const Model> model, model_.open(context, stop));
-  CYB_ASSIGN(const bool tensors, is_tensor_model(*model));
-  if (!tensors) return {};
-  return fail(usage_error(
-      "this is a model of tensors, it takes no prompt: run it with --input NAME=FILE.npy "
-      "(`cyb-llm graph MODEL` lists its inputs)"));
 }
 
 Result<int> RunCommand::run_tensors(Context& context, std::stop_token stop) {

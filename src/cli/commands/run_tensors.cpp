@@ -141,8 +141,7 @@ Summary summarise(const TensorView& tensor) {
   return out;
 }
 
-std::string summary_text(const std::string& name, const TensorView& tensor) {
-  const Summary s = summarise(tensor);
+std::string summary_text(const std::string& name, const TensorView& tensor, const Summary& s) {
   std::string text = fmt::format("{} {} {}", name, dtype_name(tensor.dtype), tensor.shape.text());
   if (s.n != 0) {
     text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", s.min, s.max,
@@ -191,10 +190,12 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
     CYB_ASSIGN(const TensorView tensor, session->output(i));
     const std::string& name = session->outputs()[i];
     if (output_) CYB_TRY(write_output(paths[i], tensor));
-    if (const std::size_t bad = summarise(tensor).n_not_finite; bad != 0) {
-      context.output.warning(fmt::format("output \"{}\": {} values are not finite", name, bad));
+    const Summary summary = summarise(tensor);
+    if (summary.n_not_finite != 0) {
+      context.output.warning(
+          fmt::format("output \"{}\": {} values are not finite", name, summary.n_not_finite));
     }
-    if (!json && !output_) context.output.line(summary_text(name, tensor));
+    if (!json && !output_) context.output.line(summary_text(name, tensor, summary));
     if (!json && output_) {
       context.output.note(
           fmt::format("{}: {} {}", paths[i], dtype_name(tensor.dtype), tensor.shape.text()));

@@ -1,7 +1,5 @@
 // Dequantize (tag 143): the f32 values of a tensor of any weight dtype, by the decode rules of the
 // format.
-#include <algorithm>
-
 #include "ops/op_impl.hpp"
 #include "ops/rules.hpp"
 #include "ops/values.hpp"
@@ -14,12 +12,6 @@ Result<std::vector<TensorSpec>> infer_dequantize(const Attrs&, rules::Specs in) 
   return rules::one(DType::kF32, in[0].dims);
 }
 
-Result<void> reference_dequantize(const RefCall& call) {
-  const ref::Values x(call.inputs[0]);
-  std::copy_n(x.data(), x.size(), call.outputs[0].as<float>());
-  return {};
-}
-
 bool encoded(const Attrs&, std::size_t) {
   return true;
 }
@@ -27,7 +19,7 @@ bool encoded(const Attrs&, std::size_t) {
 }  // namespace
 
 OpImpl impl_Dequantize() {
-  return {.infer = infer_dequantize, .reference = reference_dequantize, .encoded_input = encoded};
+  return {.infer = infer_dequantize, .reference = ref::decode, .encoded_input = encoded};
 }
 
 }  // namespace cyb

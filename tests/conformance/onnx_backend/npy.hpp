@@ -1,4 +1,4 @@
-// .npy files of the backend tests: version 1 to 3, little-endian, C order.
+// .npy files of the backend tests.
 #pragma once
 
 #include <cstddef>
