@@ -125,6 +125,8 @@ LineEditor::LineEditor(Interrupts& interrupts, std::string history_file)
   el_set(impl_->editor, EL_CLIENTDATA, impl_.get());
   el_set(impl_->editor, EL_EDITOR, "emacs");
   el_set(impl_->editor, EL_SIGNAL, 0);
+  // As be_quiet(), from the first moment that libedit leaves the terminal to the system.
+  el_set(impl_->editor, EL_SETTY, "-x", "-echo", "-icanon", "-iexten", nullptr);
   el_set(impl_->editor, EL_PROMPT,
          static_cast<char* (*)(EditLine*)>([](EditLine* e) { return impl_of(e)->prompt.data(); }));
   el_set(impl_->editor, EL_GETCFN,
