@@ -170,12 +170,15 @@ Result<void> Conversation::turn(const std::string& text) {
 }
 
 /// Whole input of one turn: lines that end with a backslash are joined. nullopt: end of input.
-std::optional<std::string> read_turn(LineEditor& editor) {
+std::optional<std::string> read_turn(LineEditor& editor, Output& output) {
   std::string text;
   while (true) {
     const LineEditor::Line line = editor.read(text.empty() ? "> " : ". ");
     if (line.kind == LineEditor::Kind::kEnd) return std::nullopt;
-    if (line.kind == LineEditor::Kind::kInterrupted) {
+    if (line.kind != LineEditor::Kind::kText) {
+      if (line.kind == LineEditor::Kind::kMalformed) {
+        output.error("the line holds bytes that are no UTF-8: it was not sent");
+      }
       text.clear();
       continue;
     }
@@ -241,7 +244,7 @@ Result<int> run_chat(Context& context, const std::shared_ptr<Engine>& engine,
                                   engine->model().name(), engine->backend().description(),
                                   engine->ctx_tokens()));
   while (!context.interrupts.terminating() && !context.output.closed()) {
-    const std::optional<std::string> text = read_turn(editor);
+    const std::optional<std::string> text = read_turn(editor, context.output);
     if (!text) break;
     if (text->find_first_not_of(" \t\n") == std::string::npos) continue;
     if (text->starts_with('/')) {

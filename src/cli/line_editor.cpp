@@ -33,6 +33,7 @@ struct LineEditor::Impl {
   EditLine* editor = nullptr;
   History* history = nullptr;
   bool interrupted = false;
+  bool malformed = false;                       // the line at hand had bytes that are no UTF-8
   std::optional<termios> found = std::nullopt;  // the terminal as it was, while we change it
 
   /// Neither echo nor line editing of the system: what is typed meanwhile stays in the queue as it
@@ -88,6 +89,7 @@ int LineEditor::Impl::read_char(wchar_t* out) {
     bytes += byte;
     const Utf8Char c = utf8_next(bytes, 0);
     if (c.truncated) continue;
+    if (!c.valid) malformed = true;
     *out = static_cast<wchar_t>(c.code_point);
     return 1;
   }
@@ -147,6 +149,7 @@ LineEditor::Line LineEditor::read(const std::string& prompt) {
   if (impl_->editor == nullptr) return {};
   impl_->prompt = prompt;
   impl_->interrupted = false;
+  impl_->malformed = false;
   impl_->interrupts.clear_wake();
   int n = 0;
   const char* text = el_gets(impl_->editor, &n);
@@ -156,6 +159,7 @@ LineEditor::Line LineEditor::read(const std::string& prompt) {
     const bool end = !impl_->interrupted || impl_->interrupts.terminating();
     return {end ? Kind::kEnd : Kind::kInterrupted, {}};
   }
+  if (impl_->malformed) return {Kind::kMalformed, {}};
   std::string line(text, static_cast<std::size_t>(n));
   while (line.ends_with('\n') || line.ends_with('\r')) line.pop_back();
   if (!line.empty()) impl_->remember(line);

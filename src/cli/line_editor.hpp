@@ -19,7 +19,8 @@ class LineEditor {
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  enum class Kind { kText, kInterrupted, kEnd };
+  /// kMalformed: a line with bytes that are no UTF-8; its text is not given.
+  enum class Kind { kText, kMalformed, kInterrupted, kEnd };
   struct Line {
     Kind kind = Kind::kEnd;
     std::string text;  // without the line end

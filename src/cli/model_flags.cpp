@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/model_source.hpp"
+#include "base/file.hpp"
 #include "cli/environment.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage.hpp"
@@ -23,7 +24,7 @@ ModelFlags::ModelFlags()
 void ModelFlags::declare_model(Options& options) {
   options.positional(
       "MODEL", model_,
-      "A .model, a GGUF file or a Hugging Face folder, or a name or id in the store");
+      "A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id in the store");
 }
 
 void ModelFlags::declare_engine(Options& options) {
@@ -96,7 +97,13 @@ Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context,
   if (!loaded) return fail(with_origin(std::move(loaded).error(), options));
   const std::shared_ptr<Engine> engine = *std::move(loaded);
   progress.clear();
-  for (const std::string& note : engine->report().notes) context.output.warning(note);
+  const LoadReport& report = engine->report();
+  if (report.pack_ms > 0 && report.packed_bytes > 0) {
+    context.output.note(
+        fmt::format("packed weights are kept in {}: {} (once; CYB_CACHE moves them)",
+                    cache_folder(), size_text(report.packed_bytes)));
+  }
+  for (const std::string& note : report.notes) context.output.warning(note);
   return engine;
 }
 

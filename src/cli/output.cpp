@@ -87,6 +87,12 @@ bool Output::print(std::string_view text) {
   return error == 0;
 }
 
+Result<void> Output::check_writable() {
+  const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
+  if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) return {};
+  return fail(io_errno("standard output", "write", EBADF));
+}
+
 Result<void> Output::result() const {
   if (write_errno_ != 0) return fail(io_errno("standard output", "write", write_errno_));
   return {};

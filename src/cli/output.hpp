@@ -17,6 +17,7 @@ class Output {
   bool out_is_terminal() const noexcept { return out_is_terminal_; }
   bool err_is_terminal() const noexcept { return err_is_terminal_; }
   void set_quiet(bool quiet) noexcept { quiet_ = quiet; }
+  bool quiet() const noexcept { return quiet_; }
 
   /// Puts something unreadable or unwritable under the numbers of standard streams that are closed:
   /// a file opened later must never be taken for one of them. Call it before anything is opened.
@@ -28,6 +29,9 @@ class Output {
   bool line(std::string_view text) { return print(std::string(text) + "\n"); }
   /// The reader of stdout has gone away.
   bool closed() const noexcept { return closed_; }
+  /// Io error where stdout cannot be written at all (closed, or open for reading): to be asked
+  /// before long work.
+  static Result<void> check_writable();
   /// Io error of a write to stdout that failed for another reason than closed().
   Result<void> result() const;
 

@@ -33,7 +33,7 @@ bool is_file(const std::string& path) noexcept {
 
 StoredModel stored(const std::string& root, const StoreIndex::ModelRow& row, std::string name) {
   return {std::move(name), row.file_id, row.model_id, store_model_path(root, row.file_id),
-          row.file_bytes};
+          row.file_bytes,  {}};
 }
 
 /// The first name of a model, "" if it has none.
@@ -46,7 +46,9 @@ std::optional<StoredModel> present(const std::string& root, const StoreIndex& in
                                    const Digest& file_id, const std::string* name = nullptr) {
   const StoreIndex::ModelRow* row = index.find_model(file_id);
   if (row == nullptr || !is_file(store_model_path(root, file_id))) return std::nullopt;
-  return stored(root, *row, name != nullptr ? *name : name_of(index, file_id));
+  StoredModel model = stored(root, *row, name != nullptr ? *name : name_of(index, file_id));
+  model.problem = stored_copy_problem(model.path, *row);
+  return model;
 }
 
 /// A copy that looks as it was stored, or the error that says what to do.
@@ -62,10 +64,9 @@ Result<StoredModel> sound_copy(const std::string& root, const StoreIndex& index,
   return fail(
       Error(ErrorKind::kFormat, "StoreCopy",
             fmt::format(
-                "the store's copy of {} cannot be used: {}; to mend it, import {}; to "
-                "forget it, delete the file",
+                "the store's copy of {} cannot be used: {}; to mend it, import {}{}",
                 model.name.empty() ? digest_text(row.model_id) : fmt::format("\"{}\"", model.name),
-                problem, from))
+                problem, from, is_file(model.path) ? "; to forget it, delete the file" : ""))
           .in(model.path));
 }
 

@@ -21,6 +21,7 @@ struct StoredModel {
   Digest file_id, model_id;
   std::string path;
   std::uint64_t file_bytes = 0;
+  std::string problem{};  // list() only: why the copy cannot be used, "" for one that looks sound
 };
 
 /// What identifies a source that was imported before: path, size and mtime first, BLAKE3 of its

@@ -152,6 +152,11 @@ bool is_store_name(std::string_view name) noexcept {
 Result<StoreIndex> read_store_index(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return StoreIndex{};
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    return fail(
+        io_error(path, "read the store's index",
+                 "it is no file: move it away to have the index made anew (the models stay)"));
+  }
   if (std::filesystem::file_size(path, ignored) > kMaxIndexBytes && !ignored)
     return fail(damaged("larger than any index").in(path));
   CYB_ASSIGN(const std::string text, read_text_file(path, kMaxIndexBytes));

@@ -55,6 +55,14 @@ TEST(Store, ImportListInfoVerify) {
   EXPECT_NE(program.run({"info", "tiny"}).out.find("context"), std::string::npos);
 }
 
+TEST(Store, QuietImportPrintsThePathAlone) {
+  const Program program;
+  const std::string path = program.file("m.model");
+  const ProcessResult result = program.run({"import", golden("gguf/llama.gguf"), "-o", path, "-q"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, path + "\n");
+}
+
 TEST(Store, SourceIsImportedOnce) {
   const Program program;
   const std::string source = program.file("model.gguf");

@@ -22,6 +22,8 @@ class Talker : public testing::Test {
     ASSERT_TRUE(write_text_checkpoint(program->file("talker")));
     model = program->file("talker.model");
     ASSERT_EQ(program->run({"import", program->file("talker"), "-o", model}).exit_code, 0);
+    // The note on packed weights comes once: here.
+    ASSERT_EQ(run({"run", "--raw", "a", "--max-tokens", "1"}).exit_code, 0);
   }
   static void TearDownTestSuite() {
     delete program;
@@ -193,6 +195,17 @@ TEST_F(Talker, VerifyFindsOneChangedWeightByte) {
   const std::string code = Program::json(result)["error"]["code"];
   EXPECT_TRUE(code == "F40" || code == "F41") << code;
   EXPECT_EQ(run({"run", "--raw", "a", "--max-tokens", "1", "--verify"}).exit_code, 0);
+  const std::string npy = program->file("verified.npy"), text = program->file("verified.txt");
+  std::ofstream(text) << "one two three";
+  for (const std::vector<std::string>& other :
+       {std::vector<std::string>{"logits", damaged, "--tokens", "1,2", "-o", npy},
+        std::vector<std::string>{"perplexity", damaged, "--file", text}}) {
+    EXPECT_EQ(program->run(other).exit_code, 0) << other[0];
+    std::vector<std::string> with = other;
+    with.insert(with.end(), {"--force", "--verify"});
+    if (other[0] == "perplexity") with.erase(with.end() - 2);
+    EXPECT_EQ(program->run(with).exit_code, 2) << other[0];
+  }
   EXPECT_NE(program->run({"run", "--help"}).out.find("--verify"), std::string::npos);
   const std::string info = run({"info"}).out;
   EXPECT_NE(info.find("the weights by `cyb-llm verify` or `run --verify`"), std::string::npos);
@@ -207,6 +220,36 @@ TEST_F(Talker, ChatSavesNothingWhereNothingWasSaid) {
   EXPECT_FALSE(fs::exists(program->file("empty.md")));
   terminal.type("/quit\r");
   EXPECT_EQ(terminal.finish(), 0) << terminal.screen();
+}
+
+TEST_F(Talker, ChatRefusesALineThatIsNotUtf8) {
+  Terminal terminal({built_program("cyb-llm"), "run", model, "--raw", "--max-tokens", "2"},
+                    program->environment());
+  ASSERT_TRUE(terminal.wait_for("> ")) << terminal.screen();
+  terminal.type("caf\xE9 au lait\r");
+  ASSERT_TRUE(terminal.wait_for("no UTF-8: it was not sent")) << terminal.screen();
+  ASSERT_TRUE(terminal.wait_for("> ")) << terminal.screen();
+  terminal.type("/stats\r");
+  EXPECT_TRUE(terminal.wait_for("No answer yet")) << terminal.screen();
+  terminal.type("/quit\r");
+  EXPECT_EQ(terminal.finish(), 0) << terminal.screen();
+}
+
+TEST_F(Talker, StdoutThatCannotBeWrittenIsToldBeforeTheWork) {
+  for (const std::string& command : {std::string("run --raw --max-tokens 1 no.model hi"),
+                                     std::string("perplexity no.model --file /dev/null")}) {
+    const ProcessResult result = shell("\"$0\" " + command + " >&-");
+    EXPECT_EQ(result.exit_code, 4) << command;
+    EXPECT_TRUE(result.err.starts_with("error: standard output: cannot write")) << result.err;
+  }
+}
+
+TEST_F(Talker, PackedWeightsOnDiskAreSaidOnce) {
+  const Program fresh;
+  const std::vector<std::string> line = {"run", model, "--raw", "a", "--max-tokens", "1"};
+  EXPECT_NE(fresh.run(line).err.find("packed weights are kept in " + fresh.file("cache")),
+            std::string::npos);
+  EXPECT_EQ(fresh.run(line).err, "");
 }
 
 /// Positions enough that an answer takes a while.

@@ -28,6 +28,15 @@ void write_npy(const std::string& path, const std::string& shape, const std::vec
 
 const std::vector<float> kValues = {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6};
 
+TEST(TensorModel, InfoSaysWhatItTakes) {
+  const Program program;
+  const ProcessResult info = program.run({"info", golden("onnx/mlp.onnx")});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  EXPECT_NE(info.out.find("\ninput          x f32 ["), std::string::npos) << info.out;
+  EXPECT_NE(info.out.find("\noutput         "), std::string::npos) << info.out;
+  EXPECT_EQ(info.out.find("layers"), std::string::npos) << info.out;
+}
+
 TEST(TensorModel, RunsFromFilesIntoFiles) {
   const Program program;
   const std::string model = golden("onnx/mlp.onnx"), x = program.file("x.npy"),

@@ -175,6 +175,9 @@ TEST_F(StoreRepair, ADamagedCopyIsNotHandedOut) {
     SCOPED_TRACE(problem);
     put(stored.path, bytes);
     EXPECT_FALSE(store.find_source(key).value().has_value()) << "the source must be read again";
+    const auto listed = store.list().value();
+    ASSERT_EQ(listed.size(), 1u);
+    EXPECT_NE(listed[0].problem.find(problem), std::string::npos) << listed[0].problem;
     for (const std::string& what : {std::string("one"), hex(stored.model_id)}) {
       const auto found = store.find(what);
       ASSERT_FALSE(found);
@@ -183,6 +186,7 @@ TEST_F(StoreRepair, ADamagedCopyIsNotHandedOut) {
       EXPECT_TRUE(text.starts_with(stored.path + ": ")) << text;
       EXPECT_NE(text.find(problem), std::string::npos) << text;
       EXPECT_NE(text.find("import \"/m/a.gguf\""), std::string::npos) << text;
+      EXPECT_NE(text.find("delete the file"), std::string::npos) << text;
     }
   }
   EXPECT_NE(warnings.text().find(stored.path), std::string::npos) << "a note says why";
@@ -191,10 +195,24 @@ TEST_F(StoreRepair, ADamagedCopyIsNotHandedOut) {
   const auto found = store.find("one");
   ASSERT_FALSE(found);
   EXPECT_NE(found.error().text().find("No such file"), std::string::npos) << found.error().text();
+  EXPECT_EQ(found.error().text().find("delete the file"), std::string::npos) << "there is none";
   // Importing it again mends it in its place.
   EXPECT_EQ(add(1, "one", &key).path, stored.path);
   EXPECT_EQ(slurp(stored.path), good);
+  EXPECT_EQ(store.list().value().at(0).problem, "");
   EXPECT_TRUE(store.find_source(key).value().has_value());
+}
+
+TEST_F(StoreRepair, AFolderInPlaceOfTheIndexIsNamedWithItsCure) {
+  add(1, "one");
+  fs::remove(index);
+  fs::create_directory(index);
+  const auto listed = store.list();
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().kind(), ErrorKind::kIo);
+  EXPECT_NE(listed.error().text().find("move it away"), std::string::npos) << listed.error().text();
+  fs::rename(index, index + ".moved");
+  EXPECT_EQ(names(), "own-name-1");
 }
 
 TEST_F(StoreRepair, AFileInTheStoreIsCheckedToItsLastByte) {

@@ -18,8 +18,9 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm import smollm2.gguf                    into the store, under the file's name
   cyb-llm import ./Qwen2.5-0.5B --name qwen      a Hugging Face folder
   cyb-llm import big-00001-of-00003.gguf -o big.model
-Prints what was understood: family, sizes, tokenizer, template, context, every assumption. A tensor or key that changes the
-result and is not understood is refused by name. An import that fails or is interrupted leaves nothing behind.)";
+Prints what was understood (with -q only the path of the .model): family, sizes, tokenizer, template, context, every
+assumption. A tensor or key that changes the result and is not understood is refused by name. An import that fails or is
+interrupted leaves nothing behind.)";
 
 class ImportCommand final : public Command {
  public:
@@ -63,7 +64,7 @@ class ImportCommand final : public Command {
       context.output.line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
       return kExitOk;
     }
-    context.output.print(report_text(imported.report));
+    if (!context.output.quiet()) context.output.print(report_text(imported.report));
     context.output.line(imported.path);
     for (const std::string& warning : imported.report.warnings) context.output.warning(warning);
     return kExitOk;

@@ -2,12 +2,17 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/hash.hpp"
 #include "cli/command.hpp"
 #include "cli/config_json.hpp"
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
+#include "runtime/tensor_session.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -35,7 +40,9 @@ class InfoCommand final : public Command {
     if (json_) {
       context.output.line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {
-      print(context.output, *model, json);
+      CYB_ASSIGN(const bool tensors, is_tensor_model(*model));
+      CYB_ASSIGN(const Rows about, tensors ? about_graph(*model) : about_text(*model));
+      print(context.output, *model, json, about);
     }
     return kExitOk;
   }
@@ -77,27 +84,46 @@ class InfoCommand final : public Command {
     return json.is_string() ? json.get<std::string>() : json.dump();
   }
 
-  static void print(Output& output, const Model& model, const Json& json) {
+  using Rows = std::vector<std::pair<std::string_view, std::string>>;
+
+  /// What a model of tensors takes, and how large its graph is.
+  static Result<Rows> about_graph(const Model& model) {
+    CYB_ASSIGN(const Graph graph, model.graph());
+    Rows rows = {{"type", fmt::format("graph of {} nodes, {} parameters", graph.nodes.size(),
+                                      value_text(model, "parameters"))}};
+    for (const GraphInput& input : graph.inputs) {
+      rows.emplace_back("input", fmt::format("{} {}", input.name, input.spec.text(graph.symbols)));
+    }
+    for (const std::string& output : graph.outputs) rows.emplace_back("output", output);
+    return rows;
+  }
+
+  static Result<Rows> about_text(const Model& model) {
+    const auto config = [&](std::string_view path) { return value_text(model, path); };
+    return Rows{
+        {"type", fmt::format("{}, {} parameters", model.model_type(), config("parameters"))},
+        {"sizes",
+         fmt::format("{} layers, hidden {}, heads {}/{} of {}, ffn {}",
+                     config("architecture.num_hidden_layers"), config("architecture.hidden_size"),
+                     config("architecture.num_attention_heads"),
+                     config("architecture.num_key_value_heads"), config("architecture.head_dim"),
+                     config("architecture.intermediate_size"))},
+        {"vocabulary", fmt::format("{} tokens, tokenizer {} {}", config("architecture.vocab_size"),
+                                   config("tokenizer.type"), config("tokenizer.pre"))},
+        {"context", config("architecture.max_position_embeddings")},
+        {"stop ids", config("tokenizer.eos_token_ids")},
+        {"chat template", model.chat() != nullptr ? "yes" : "none"},
+        {"graph part", model.has_graph() ? "yes" : "none"}};
+  }
+
+  static void print(Output& output, const Model& model, const Json& json, const Rows& about) {
     const auto row = [&](std::string_view name, const std::string& value) {
       output.line(fmt::format("{:<14} {}", name, value));
     };
-    const auto config = [&](std::string_view path) { return value_text(model, path); };
     row("name", model.name());
     row("file", fmt::format("{} ({})", model.path(), size_text(model.file_bytes())));
     row("model id", json["model_id"].get<std::string>());
-    row("type", fmt::format("{}, {} parameters", model.model_type(), config("parameters")));
-    row("sizes",
-        fmt::format("{} layers, hidden {}, heads {}/{} of {}, ffn {}",
-                    config("architecture.num_hidden_layers"), config("architecture.hidden_size"),
-                    config("architecture.num_attention_heads"),
-                    config("architecture.num_key_value_heads"), config("architecture.head_dim"),
-                    config("architecture.intermediate_size")));
-    row("vocabulary", fmt::format("{} tokens, tokenizer {} {}", config("architecture.vocab_size"),
-                                  config("tokenizer.type"), config("tokenizer.pre")));
-    row("context", config("architecture.max_position_embeddings"));
-    row("stop ids", config("tokenizer.eos_token_ids"));
-    row("chat template", model.chat() != nullptr ? "yes" : "none");
-    row("graph part", model.has_graph() ? "yes" : "none");
+    for (const auto& [name, value] : about) row(name, value);
     row("checked", "text parts and layout; the weights by `cyb-llm verify` or `run --verify`");
     for (const Json& entry : json["encodings"]) {
       row("weights", fmt::format("{:<6} {:>4} tensors, {}", entry["encoding"].get<std::string>(),

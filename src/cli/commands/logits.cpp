@@ -32,6 +32,7 @@ class LogitsCommand final : public Command {
     options.flag("--force", force_, "Overwrite FILE where it exists");
     model_.declare_context(options);
     model_.declare_engine(options);
+    model_.declare_verify(options);
     options.flag("--json", json_,
                  "One JSON object: {\"path\", \"shape\", \"backend\", \"run_path\", \"model_id\"}");
     options.examples(kExamples);

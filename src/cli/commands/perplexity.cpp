@@ -24,12 +24,14 @@ class PerplexityCommand final : public Command {
     options.optional_text("--file", file_, "FILE", "The text (-: standard input)");
     model_.declare_context(options);
     model_.declare_engine(options);
+    model_.declare_verify(options);
     options.flag("--json", json_,
                  "One JSON object: {\"perplexity\", \"mean_nll\", \"tokens\", \"windows\", ...}");
     options.examples(kExamples);
   }
 
   Result<int> run(Context& context) override {
+    CYB_TRY(Output::check_writable());
     const std::stop_token stop = context.interrupts.begin();
     CYB_ASSIGN(const std::string text,
                text_argument(std::nullopt, file_, {"the text", "with --file FILE"},

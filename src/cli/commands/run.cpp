@@ -107,6 +107,7 @@ Result<int> RunCommand::run(Context& context) {
   CYB_TRY(sampling_.check(json_));
   const std::stop_token stop = context.interrupts.begin();
   if (tensors_.given()) return run_tensors(context, stop);
+  CYB_TRY(Output::check_writable());
   std::string text;
   if (!is_chat(context)) {
     CYB_ASSIGN(text, read_prompt(context));
