@@ -13,6 +13,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports false positives of these through std::expected and fmt at -O2.
   target_compile_options(cyb_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # libstdc++ 12's std::stable_sort itself uses what the standard deprecates.
+  target_compile_options(cyb_flags INTERFACE -Wno-deprecated-declarations)
+endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT CYB_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-U_FORTIFY_SOURCE> $<$<COMPILE_LANGUAGE:C,CXX>:-D_FORTIFY_SOURCE=3>)
 endif()

@@ -2,11 +2,11 @@
 // implementations computed.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
 #include "ops/op.hpp"
 
 namespace cyb::test {
@@ -26,7 +26,7 @@ class GoldenFile {
   const std::vector<GoldenCase>& cases() const { return cases_; }
 
  private:
-  std::shared_ptr<const MappedFile> file_;
+  std::vector<std::vector<std::uint64_t>> values_;  // aligned copies: the file's need not be
   std::map<std::string, TensorView> tensors_;
   std::vector<GoldenCase> cases_;
 };

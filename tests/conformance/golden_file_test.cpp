@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/file.hpp"
 #include "conformance/golden_file.hpp"
 
 namespace cyb::test {
@@ -60,15 +61,18 @@ GoldenFile::GoldenFile(const std::string& name) {
   const std::string path = std::string(CYB_TESTS_DIR) + "/golden/ops/" + name + ".safetensors";
   auto mapped = MappedFile::open(path);
   if (!mapped) throw std::runtime_error(mapped.error().text());
-  file_ = *mapped;
   std::uint64_t size = 0;
-  std::memcpy(&size, file_->bytes().data(), sizeof(size));
-  const json header = json::parse(file_->text().substr(8, size));
-  const std::byte* data = file_->bytes().data() + 8 + size;
+  std::memcpy(&size, (*mapped)->bytes().data(), sizeof(size));
+  const json header = json::parse((*mapped)->text().substr(8, size));
+  const std::byte* data = (*mapped)->bytes().data() + 8 + size;
   for (const auto& [key, entry] : header.items()) {
     if (key == "__metadata__") continue;
+    const auto begin = entry.at("data_offsets").at(0).get<std::size_t>();
+    const auto end = entry.at("data_offsets").at(1).get<std::size_t>();
+    values_.emplace_back((end - begin + 7) / 8 + 1);
+    std::memcpy(values_.back().data(), data + begin, end - begin);
     tensors_[key] = {kTypes.at(entry.at("dtype").get<std::string>()), shape_of(entry.at("shape")),
-                     data + entry.at("data_offsets").at(0).get<std::size_t>()};
+                     std::as_bytes(std::span(values_.back())).data()};
   }
   const auto view = [&](const json& tensor) -> TensorView {
     if (tensor.is_null()) return {};

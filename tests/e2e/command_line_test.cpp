@@ -67,7 +67,7 @@ TEST(CommandLine, SaysWhatWasWrongAndWhatToDo) {
        "unknown option \"--quite\" of list; did you mean --quiet?",
        "cyb-llm list --help"},
       {{"run"},
-       "MODEL is missing: A .model, a GGUF file or a Hugging Face folder, or a name or id in the "
+       "MODEL is missing: A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id in the "
        "store",
        "cyb-llm run --help"},
       {{"run", "m", "--temprature", "1"},

@@ -39,8 +39,14 @@ CYB_BINARY(vadd, F, a.v[i] + b.v[i])
 CYB_BINARY(vsub, F, a.v[i] - b.v[i])
 CYB_BINARY(vmul, F, a.v[i] * b.v[i])
 CYB_BINARY(vdiv, F, a.v[i] / b.v[i])
-CYB_BINARY(iadd, I, a.v[i] + b.v[i])
-CYB_BINARY(isub, I, a.v[i] - b.v[i])
+// Integer lanes wrap, as vector instructions do.
+CYB_FN std::int32_t wrapped(std::uint32_t x) {
+  return static_cast<std::int32_t>(x);
+}
+CYB_BINARY(iadd, I,
+           wrapped(static_cast<std::uint32_t>(a.v[i]) + static_cast<std::uint32_t>(b.v[i])))
+CYB_BINARY(isub, I,
+           wrapped(static_cast<std::uint32_t>(a.v[i]) - static_cast<std::uint32_t>(b.v[i])))
 CYB_BINARY(iand, I, a.v[i] & b.v[i])
 CYB_BINARY(ior, I, a.v[i] | b.v[i])
 #undef CYB_BINARY
