@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cli/command.hpp"
 #include "model/model.hpp"
@@ -47,7 +48,7 @@ class ModelFlags {
   Result<std::shared_ptr<Engine>> load(Context& context, std::stop_token stop,
                                        EngineOptions options) const;
   Result<std::shared_ptr<Engine>> load(Context& context, std::stop_token stop) const {
-    return load(context, stop, engine_options());
+    return load(context, std::move(stop), engine_options());
   }
 
  private:

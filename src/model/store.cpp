@@ -190,7 +190,7 @@ Result<std::optional<StoredModel>> Store::find_source(const SourceKey& source) c
       fresh.put_source(source, row.file_id);
       return write_store_index(store_index_path(root_), fresh);
     };
-    static_cast<void>(renew());
+    if (const auto renewed = renew(); !renewed) log_info("store: " + renewed.error().text());
     return model;
   }
   return std::nullopt;
