@@ -50,7 +50,7 @@ bench:
 	@tools/setup.sh build bench
 	@cmake --preset bench >/dev/null
 	@cmake --build build/bench -j $(JOBS)
-	@for b in build/bench/bench/bench_*; do [ -x $$b ] && $$b || exit 1; done
+	@for name in base cpu_dot; do build/bench/bench/bench_$$name || exit 1; done
 	@model=$$(python3 tools/fetch_models.py smollm2) && build/bench/cyb-llm bench "$$model"
 
 bench-peers: program
