@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs every fuzz target for the given seconds with ASan and UBSan. New inputs that reach new code are merged into
-# fuzz/corpus/<target>/; a crash is kept as fuzz/corpus/<target>/crash-<hash> and ends the run with an error.
+# Runs every fuzz target for the given seconds with ASan and UBSan. Inputs that reach new code are kept for the next run in
+# build/fuzz/found/<target>/; a crash is kept as fuzz/corpus/<target>/crash-<hash>, where the replays of `make test` read it,
+# and ends the run with an error.
 # usage: tools/fuzz.sh SECONDS [TARGET...]
 set -eu
 seconds=${1:?usage: tools/fuzz.sh SECONDS [TARGET...]}
@@ -22,8 +23,6 @@ for target in $targets; do
     failed="$failed $target"
     continue
   fi
-  # Keep only what adds coverage, and only small inputs, so that the corpus in the repository stays small.
-  "build/fuzz/fuzz/fuzz_$target" -merge=1 -max_len=65536 -verbosity=0 "$corpus" "$found" 2>/dev/null
 done
 if [ -n "$failed" ]; then
   echo "fuzz: failed:$failed (the inputs are in fuzz/corpus/<target>/crash-*)" >&2
