@@ -21,7 +21,6 @@ for target in $targets; do
   if ! "build/fuzz/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 \
        -artifact_prefix="$corpus/crash-" "$found" "$corpus"; then
     failed="$failed $target"
-    continue
   fi
 done
 if [ -n "$failed" ]; then
