@@ -18,8 +18,8 @@ namespace cyb::test {
 namespace {
 
 std::string kind_text(AttrKind kind) {
-  static constexpr std::array kNames = {"u8",  "u32",   "u64",   "i32",   "i64",
-                                        "f32", "[u32]", "[i32]", "[i64]", "[u8]"};
+  static constexpr std::array kNames = {"u8",    "u32",   "u64",   "i32",  "i64",  "f32",
+                                        "[u32]", "[i32]", "[i64]", "[u8]", "graph"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
