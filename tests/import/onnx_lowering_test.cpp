@@ -137,7 +137,7 @@ TEST(OnnxLowering, NamedDimensionsMayDifferWithinAnInputAndCanBeFixed) {
   EXPECT_EQ(dims_text(fixed->built.graph.inputs[0].spec.dims), "[5, 5, 3]");
   const auto unknown = lowered_with(bytes, {{"m", 5}});
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message(), "no input has a dimension \"m\"; there are: \"n\"");
+  EXPECT_EQ(unknown.error().message(), "input: no input has a dimension \"m\"; there are: \"n\"");
 }
 
 TEST(OnnxLowering, BodiesShareWeightsAndTakeWhatTheyReadAsInputs) {

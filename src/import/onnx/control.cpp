@@ -36,6 +36,11 @@ Result<Val> number(Builder& builder, std::int64_t value) {
   return builder.constant(std::move(tensor));
 }
 
+Result<Val> list(Builder& builder, std::int64_t value) {
+  CYB_ASSIGN(HostTensor tensor, HostTensor::of_ints(std::span(&value, 1), Shape{1}));
+  return builder.constant(std::move(tensor));
+}
+
 Result<std::shared_ptr<const GraphProto>> graph_of(const NodeProto& node, std::string_view name) {
   const auto at = std::ranges::find(node.attributes, name, &AttributeProto::name);
   if (at == node.attributes.end() || at->type != AttributeType::kGraph)
@@ -163,12 +168,10 @@ Result<std::vector<TensorSpec>> branch_specs(const Control& control) {
 /// A stacked output of a Scan has its new axis first: where it belongs, and in its direction.
 Result<Val> placed(const Scanned& how, Val value, Builder& builder) {
   if (how.reverse) {
-    CYB_ASSIGN(value, one(builder, "Slice",
-                          {{"axis", std::int64_t{0}},
-                           {"start", std::int64_t{-1}},
-                           {"end", INT64_MIN},
-                           {"step", std::int64_t{-1}}},
-                          {value}));
+    CYB_ASSIGN(const Val back, list(builder, -1));
+    CYB_ASSIGN(const Val end, list(builder, INT64_MIN));
+    CYB_ASSIGN(const Val first, list(builder, 0));
+    CYB_ASSIGN(value, one(builder, "SliceBy", {}, {value, back, end, first, back}));
   }
   const std::size_t rank = builder.spec(value).rank();
   CYB_ASSIGN(const std::int64_t axis, axis_place(how.axis, rank));
