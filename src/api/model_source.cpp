@@ -74,7 +74,7 @@ Result<ImportedModel> import_with_key(const std::string& source, const std::stri
   CYB_ASSIGN(const std::string staged, store.staging_path());
   ImportedModel imported;
   const ImportOptions import_options{
-      .name = name, .progress = options.progress, .stop = options.stop};
+      .name = name, .progress = options.progress, .stop = options.stop, .dims = options.dims};
   CYB_TRY(import_model(source, staged, import_options, imported.report));
   const auto before = store.find(imported.report.name);
   auto stored = store.add(staged, imported.report.name, key);
@@ -120,7 +120,8 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
   if (out_path.empty()) {
     CYB_ASSIGN(SourceKey key, source_key(source));
     CYB_ASSIGN(key.content, content_of(source, key, options.stop));
-    return import_with_key(source, name, &key, options);
+    // With dimensions fixed it is not what the source alone would become.
+    return import_with_key(source, name, options.dims.empty() ? &key : nullptr, options);
   }
   std::error_code code;
   if (fs::equivalent(source, out_path, code)) {
@@ -130,7 +131,7 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
   ImportedModel imported;
   imported.path = out_path;
   const ImportOptions import_options{
-      .name = name, .progress = options.progress, .stop = options.stop};
+      .name = name, .progress = options.progress, .stop = options.stop, .dims = options.dims};
   CYB_TRY(import_model(source, out_path, import_options, imported.report));
   if (options.on_imported) options.on_imported(imported.report);
   return imported;

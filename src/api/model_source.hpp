@@ -20,6 +20,8 @@ struct SourceOptions {
   std::function<void(const std::string&)> note;          // one line for the user; may be empty
   std::function<void(const ImportReport&)> on_imported;  // after an import; may be empty
   std::stop_token stop;
+  // Named dimensions of an ONNX file that an import fixes.
+  std::vector<std::pair<std::string, std::int64_t>> dims = {};
 };
 
 struct ImportedModel {

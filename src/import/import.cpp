@@ -58,14 +58,20 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
   return hf::folder_files(source.folder, source.file);
 }
 
+Error no_dims() {
+  return invalid_input("dimensions have names in ONNX files only");
+}
+
 }  // namespace
 
 Result<ModelDraft> read_source(const std::string& path, ImportReport& report,
                                const ImportOptions& options) {
   report.source = path;
   CYB_ASSIGN(const Source source, classify(path));
+  if (source.kind == SourceKind::kGguf && !options.dims.empty()) return fail(no_dims());
   if (source.kind == SourceKind::kGguf) return gguf::read_gguf(path, report, options);
   if (source.kind == SourceKind::kOnnx) return onnx::read_onnx(path, report, options);
+  if (!options.dims.empty()) return fail(no_dims());
   return hf::read_folder(source.folder, source.file, report, options);
 }
 

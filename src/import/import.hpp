@@ -26,6 +26,7 @@ struct ImportOptions {
   std::string name;                                     // "": from the source's file or folder name
   std::function<void(const ImportProgress&)> progress;  // may be empty
   std::stop_token stop;                                 // Cancelled; nothing is left behind
+  std::vector<std::pair<std::string, std::int64_t>> dims = {};  // ONNX: named dimensions, fixed
 };
 
 struct ReportToken {

@@ -55,10 +55,12 @@ struct GraphTypes {
   std::vector<std::uint32_t> dead_nodes;  // indices of nodes that no output and no state depends on
 };
 
-enum class GraphUse : std::uint8_t { kAny, kEmbedding };  // kEmbedding: state ops are refused (G12)
+// kEmbedding, kBody (of an If or Loop): state ops are refused (G12).
+enum class GraphUse : std::uint8_t { kAny, kEmbedding, kBody };
 
-/// All rules of spec ir section 7 but G13; the first failure is reported (G03 for all unknown tags
-/// at once). A weight that an op does not read encoded counts as f32 there (rule b of section 2).
+/// All rules of spec ir section 7 but G13, for the graph and every body in it; the first failure is
+/// reported (G03 for all unknown tags at once). A weight that an op does not read encoded counts as
+/// f32 there (rule b of section 2).
 Result<GraphTypes> validate_graph(const Graph& graph, const WeightLookup& weights,
                                   GraphUse use = GraphUse::kAny);
 

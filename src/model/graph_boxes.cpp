@@ -1,10 +1,14 @@
 // Joining nodes into boxes.
 #include "model/graph_boxes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 
 #include "model/format_error.hpp"
+#include "model/graph_bodies.hpp"
+#include "ops/control/control.hpp"
 
 namespace cyb {
 namespace {
@@ -111,6 +115,10 @@ class Maker {
       if (weight) text += (text.empty() ? "" : " ") + weight->text(graph_.symbols);
     }
     if (!text.empty()) text = "W " + text + " ";
+    for (std::size_t k = 0; k < body_attrs(node.op.tag).size(); ++k) {
+      const auto body = decode_body(node, k);
+      if (body) text += fmt::format("{} {} nodes ", body_name(node, k), body->nodes.size());
+    }
     text += "\u2192";
     for (const TensorSpec& spec : types_.node_outputs[i]) text += " " + spec.text(graph_.symbols);
     return shortened(std::move(text));

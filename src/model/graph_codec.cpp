@@ -61,7 +61,8 @@ class Encoder {
         return list<std::int32_t>(value);
       case AttrKind::kI64List:
         return list<std::int64_t>(value);
-      case AttrKind::kBytes: {
+      case AttrKind::kBytes:
+      case AttrKind::kGraph: {
         const auto& bytes = std::get<std::vector<std::byte>>(value);
         put(static_cast<std::uint32_t>(bytes.size()));
         return raw(bytes);
@@ -251,7 +252,8 @@ Result<AttrValue> read_attr(Decoder& in, AttrKind kind) {
       CYB_ASSIGN(const float value, in.number<float>());
       return AttrValue(value);
     }
-    case AttrKind::kBytes: {
+    case AttrKind::kBytes:
+    case AttrKind::kGraph: {
       CYB_ASSIGN(const std::uint32_t size, in.number<std::uint32_t>());
       CYB_ASSIGN(const std::span<const std::byte> bytes, in.take(size));
       return AttrValue(std::vector<std::byte>(bytes.begin(), bytes.end()));

@@ -1,9 +1,11 @@
-// TOML form of a graph, for people and tests. It says exactly what the binary form says.
+// TOML form of a graph, for people and tests. It says exactly what the binary form says. Bodies of
+// If and Loop are a list of graphs after the main one; a payload field has the number of its body.
 #include <fmt/format.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <deque>
 #include <limits>
 
 #include "base/limits.hpp"
@@ -69,15 +71,76 @@ std::string dim_text(const Dim& dim, std::span<const std::string> symbols) {
   return quoted(symbol < 0 ? std::string_view("?") : symbols[static_cast<std::size_t>(symbol)]);
 }
 
+/// Writes a graph and, after it, the bodies it holds, in the order of their numbers.
+class Writer {
+ public:
+  std::string write(const Graph& graph) {
+    out_ = "version = 1\n";
+    table(graph, "");
+    while (!bodies_.empty()) {
+      const Graph body = std::move(bodies_.front());
+      bodies_.pop_front();
+      out_ += "\n[[graphs]]\n";
+      table(body, "graphs.");
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void table(const Graph& graph, std::string_view at) {
+    const std::vector<std::string> symbols = symbols_to_write(graph);
+    out_ +=
+        fmt::format("symbols = {}\noutputs = {}\n", names_text(symbols), names_text(graph.outputs));
+    for (const GraphInput& input : graph.inputs) {
+      out_ += fmt::format("\n[[{}inputs]]\nname = {}\ndtype = \"{}\"\nshape = [", at,
+                          quoted(input.name), dtype_name(input.spec.dtype));
+      for (std::size_t i = 0; i < input.spec.rank(); ++i) {
+        if (i != 0) out_ += ", ";
+        out_ += dim_text(input.spec.dims[i], symbols);
+      }
+      out_ += "]\n";
+    }
+    for (const GraphNode& node : graph.nodes) {
+      const OpInfo& info = op_info(node.op.tag);
+      out_ += fmt::format("\n[[{}nodes]]\nid = {}\nop = \"{}\"\n", at, node.id, info.name);
+      if (node.hint != kNoHint) out_ += fmt::format("hint = {}\n", node.hint);
+      out_ += fmt::format("in = {}\nout = {}\nattrs = {{", names_text(node.inputs),
+                          names_text(node.outputs));
+      for (std::size_t k = 0; k < info.attrs.size(); ++k) {
+        const AttrValue& value = node.op.attrs.values[k];
+        out_ +=
+            fmt::format("{}{} = {}", k == 0 ? "" : ", ", info.attrs[k].name,
+                        info.attrs[k].kind == AttrKind::kGraph ? body(value) : attr_text(value));
+      }
+      out_ += "}\n";
+    }
+  }
+
+  /// The body's number; bytes that are no graph as this program writes it stay bytes.
+  std::string body(const AttrValue& value) {
+    auto graph = decode_graph(std::get<std::vector<std::byte>>(value));
+    if (!graph || encode_graph(*graph) != std::get<std::vector<std::byte>>(value))
+      return attr_text(value);
+    bodies_.push_back(*std::move(graph));
+    return std::to_string(n_bodies_++);
+  }
+
+  std::string out_;
+  std::deque<Graph> bodies_;
+  std::size_t n_bodies_ = 0;
+};
+
 // --- reading ---
+
+/// Bodies by number, encoded. Each is used once, by a graph before it: they are read from the last
+/// to the first, so there is no cycle and no growth.
+using Bodies = std::vector<std::optional<std::vector<std::byte>>>;
 
 class Reader {
  public:
+  explicit Reader(Bodies& bodies) : bodies_(bodies) {}
+
   Result<Graph> graph(const ConfigTable& root) {
-    const ConfigValue* version = root.find("version");
-    if (version == nullptr || version->integer() == nullptr || *version->integer() != 1) {
-      return fail(graph_error("G01", "not a CYIR v1 graph"));
-    }
     CYB_ASSIGN(std::vector<std::string> names, strings(root, "symbols"));
     file_symbols_ = names;
     CYB_ASSIGN(symbols_, read_symbols(std::move(names)));
@@ -203,7 +266,7 @@ class Reader {
     return {};
   }
 
-  static Result<Op> op(std::uint32_t id, const OpInfo& info, const ConfigTable* attrs) {
+  Result<Op> op(std::uint32_t id, const OpInfo& info, const ConfigTable* attrs) {
     static const ConfigTable kNone;
     if (attrs == nullptr) attrs = &kNone;
     Op out{info.tag, {}};
@@ -224,8 +287,19 @@ class Reader {
     return out;
   }
 
-  static std::optional<AttrValue> attr(AttrKind kind, const ConfigValue& value) {
+  std::optional<AttrValue> body(const ConfigValue& value) {
+    if (value.integer() == nullptr) return attr(AttrKind::kBytes, value);
+    const auto number = static_cast<std::uint64_t>(*value.integer());
+    if (number >= bodies_.size() || !bodies_[number]) return std::nullopt;
+    std::vector<std::byte> bytes = *std::move(bodies_[number]);
+    bodies_[number].reset();
+    return AttrValue(std::move(bytes));
+  }
+
+  std::optional<AttrValue> attr(AttrKind kind, const ConfigValue& value) {
     switch (kind) {
+      case AttrKind::kGraph:
+        return body(value);
       case AttrKind::kF32: {
         const auto number = value.number();
         return number ? std::optional<AttrValue>(static_cast<float>(*number)) : std::nullopt;
@@ -253,6 +327,7 @@ class Reader {
     }
   }
 
+  Bodies& bodies_;
   Graph out_;
   std::vector<std::string> file_symbols_;
   FileSymbols symbols_;
@@ -262,36 +337,33 @@ class Reader {
 }  // namespace
 
 std::string write_graph_toml(const Graph& graph) {
-  const std::vector<std::string> symbols = symbols_to_write(graph);
-  std::string out = fmt::format("version = 1\nsymbols = {}\noutputs = {}\n", names_text(symbols),
-                                names_text(graph.outputs));
-  for (const GraphInput& input : graph.inputs) {
-    out += fmt::format("\n[[inputs]]\nname = {}\ndtype = \"{}\"\nshape = [", quoted(input.name),
-                       dtype_name(input.spec.dtype));
-    for (std::size_t i = 0; i < input.spec.rank(); ++i) {
-      if (i != 0) out += ", ";
-      out += dim_text(input.spec.dims[i], symbols);
-    }
-    out += "]\n";
-  }
-  for (const GraphNode& node : graph.nodes) {
-    const OpInfo& info = op_info(node.op.tag);
-    out += fmt::format("\n[[nodes]]\nid = {}\nop = \"{}\"\n", node.id, info.name);
-    if (node.hint != kNoHint) out += fmt::format("hint = {}\n", node.hint);
-    out += fmt::format("in = {}\nout = {}\nattrs = {{", names_text(node.inputs),
-                       names_text(node.outputs));
-    for (std::size_t k = 0; k < info.attrs.size(); ++k) {
-      out += fmt::format("{}{} = {}", k == 0 ? "" : ", ", info.attrs[k].name,
-                         attr_text(node.op.attrs.values[k]));
-    }
-    out += "}\n";
-  }
-  return out;
+  return Writer().write(graph);
 }
 
 Result<Graph> parse_graph_toml(std::string_view text) {
   CYB_ASSIGN(const ConfigTable root, parse_toml(text, kPart));
-  return Reader().graph(root);
+  const ConfigValue* version = root.find("version");
+  if (version == nullptr || version->integer() == nullptr || *version->integer() != 1) {
+    return fail(graph_error("G01", "not a CYIR v1 graph"));
+  }
+  Bodies bodies;
+  const ConfigValue* list = root.find("graphs");
+  if (list != nullptr && list->array() == nullptr)
+    return fail(format_error("F02", "graph: graphs: want an array of tables"));
+  const std::size_t n = list == nullptr ? 0 : list->array()->size();
+  bodies.resize(n);
+  for (std::size_t i = n; i-- > 0;) {
+    const ConfigTable* table = (*list->array())[i].table();
+    if (table == nullptr)
+      return fail(format_error("F02", "graph: graphs: want an array of tables"));
+    CYB_ASSIGN(const Graph body, Reader(bodies).graph(*table));
+    bodies[i] = encode_graph(body);
+  }
+  CYB_ASSIGN(Graph out, Reader(bodies).graph(root));
+  for (std::size_t i = 0; i < n; ++i) {
+    if (bodies[i]) return fail(graph_error("G04", fmt::format("graphs[{}] is used by no node", i)));
+  }
+  return out;
 }
 
 }  // namespace cyb

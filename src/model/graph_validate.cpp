@@ -9,7 +9,9 @@
 
 #include "base/limits.hpp"
 #include "model/format_error.hpp"
+#include "model/graph_bodies.hpp"
 #include "model/graph_names.hpp"
+#include "ops/control/control.hpp"
 
 namespace cyb {
 namespace {
@@ -38,8 +40,9 @@ TensorSpec decoded(TensorSpec spec) {
 
 class Validator {
  public:
-  Validator(const Graph& graph, const WeightLookup& weights, GraphUse use)
-      : graph_(graph), weights_(weights), use_(use) {}
+  Validator(const Graph& graph, const WeightLookup& weights, GraphUse use,
+            std::vector<BodyCheck>& bodies)
+      : graph_(graph), weights_(weights), use_(use), bodies_(bodies) {}
 
   Result<GraphTypes> run() {
     CYB_TRY(check_ops());
@@ -118,6 +121,7 @@ class Validator {
       return fail(error_at(
           node, "G05", fmt::format("{} outputs, needs {}", node.outputs.size(), outputs->size())));
     }
+    if (is_control(node.op.tag)) bodies_.push_back({&node, inputs, *outputs});
     types_.node_outputs.push_back(*std::move(outputs));
     CYB_TRY(add_outputs(index));
     return check_state(node);
@@ -183,6 +187,9 @@ class Validator {
     if (use_ == GraphUse::kEmbedding) {
       return fail(error_at(node, "G12", "a state op in a graph used for embedding"));
     }
+    if (use_ == GraphUse::kBody) {
+      return fail(error_at(node, "G12", "a state op in the body of another"));
+    }
     const auto& schema = op_info(node.op.tag).attrs;
     const auto field = std::ranges::find(schema, "layer", &AttrSpec::name);
     if (field == schema.end()) return {};
@@ -215,6 +222,7 @@ class Validator {
   const Graph& graph_;
   const WeightLookup& weights_;
   GraphUse use_;
+  std::vector<BodyCheck>& bodies_;
   GraphTypes types_;
   std::unordered_map<std::string_view, Value> values_;
   std::unordered_set<std::uint32_t> ids_;
@@ -223,8 +231,16 @@ class Validator {
 
 }  // namespace
 
+Result<GraphTypes> validate_one(const Graph& graph, const WeightLookup& weights, GraphUse use,
+                                std::vector<BodyCheck>& bodies) {
+  return Validator(graph, weights, use, bodies).run();
+}
+
 Result<GraphTypes> validate_graph(const Graph& graph, const WeightLookup& weights, GraphUse use) {
-  return Validator(graph, weights, use).run();
+  std::vector<BodyCheck> bodies;
+  CYB_ASSIGN(GraphTypes types, validate_one(graph, weights, use, bodies));
+  CYB_TRY(check_bodies(std::move(bodies), weights));
+  return types;
 }
 
 Error graph_memory_error(std::uint64_t need_bytes, std::string_view backend,

@@ -82,6 +82,7 @@ bool value_fits(AttrKind kind, const AttrValue& value) noexcept {
     case AttrKind::kF32:
       return std::holds_alternative<float>(value);
     case AttrKind::kBytes:
+    case AttrKind::kGraph:
       return std::holds_alternative<std::vector<std::byte>>(value);
     case AttrKind::kU32List:
     case AttrKind::kI32List:

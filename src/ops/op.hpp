@@ -35,7 +35,8 @@ enum class AttrKind : std::uint8_t {
   kU32List,
   kI32List,
   kI64List,
-  kBytes
+  kBytes,
+  kGraph  // a whole graph in binary form, as bytes
 };
 
 struct AttrSpec {

@@ -16,6 +16,7 @@ AttrValue zero_of(AttrKind kind) {
     case AttrKind::kF32:
       return 0.0F;
     case AttrKind::kBytes:
+    case AttrKind::kGraph:
       return std::vector<std::byte>{};
     case AttrKind::kU32List:
     case AttrKind::kI32List:

@@ -44,6 +44,8 @@ public:
   /// twice), then as TensorForward::run.
   Result<void> run(std::span<const NamedTensor> inputs,
                    std::stop_token stop = {});
+  /// State that ops keep from run to run (Scan, GatedDelta) is empty again.
+  void reset() noexcept { forward_->reset(); }
   /// Output i of the last run; valid until the next one.
   Result<TensorView> output(std::size_t i) const { return forward_->output(i); }
   std::uint32_t n_fallback_steps() const noexcept {

@@ -13,13 +13,14 @@
 
 #include "conformance/case.hpp"
 #include "conformance/targets.hpp"
+#include "ops/control/control.hpp"
 
 namespace cyb::test {
 namespace {
 
 std::string kind_text(AttrKind kind) {
-  static constexpr std::array kNames = {"u8",  "u32",   "u64",   "i32",   "i64",
-                                        "f32", "[u32]", "[i32]", "[i64]", "[u8]"};
+  static constexpr std::array kNames = {"u8",    "u32",   "u64",   "i32",  "i64",  "f32",
+                                        "[u32]", "[i32]", "[i64]", "[u8]", "graph"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -41,6 +42,7 @@ std::string inputs_text(const OpInfo& op) {
 /// else the first input's.
 std::string kernel_text(const Backend& backend, const OpInfo& op) {
   const auto table = std::ranges::find(all_cases(), op.tag, &OpCases::tag);
+  if (is_control(op.tag)) return "those of its bodies";
   if (table == all_cases().end()) return "not asked: its state lives in a run";
   std::vector<DType> dtypes;
   for (const Case& c : table->cases) {

@@ -1,6 +1,8 @@
 // Models of tensors through the command line: .npy in, .npy out, and what is refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -84,6 +86,68 @@ TEST(TensorModel, WhatDoesNotFitIsNamed) {
   expect({"--input", input}, "the model takes f32");
   write_npy(x, "(2, 6)", kValues, ">f4");
   expect({"--input", input}, ">f4");
+}
+
+TEST(TensorModel, TheRunTakesTheBranchAndTheRoundsThatItsDataSays) {
+  const Program program;
+  for (const std::string name : {"branches", "branches_deep", "branches_else", "loops"}) {
+    const auto golden_values =
+        nlohmann::json::parse(std::ifstream(golden("onnx/" + name + ".json")));
+    const auto& x = golden_values["inputs"][0];
+    std::string shape = "(";
+    for (const std::int64_t d : x["shape"]) shape += std::to_string(d) + ",";
+    const std::string file = program.file(name + ".npy"), out = program.file(name);
+    write_npy(file, shape + ")", x["values"].get<std::vector<float>>());
+    const ProcessResult done = program.run({"run", golden("onnx/" + name + ".onnx"), "--input",
+                                            "x=" + file, "--output", out, "--json"});
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const auto rows = Program::json(done)["outputs"];
+    ASSERT_EQ(rows.size(), golden_values["outputs"].size());
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const auto want = golden_values["outputs"][k]["values"].get<std::vector<float>>();
+      EXPECT_EQ(rows[k]["shape"], golden_values["outputs"][k]["shape"]) << name << " " << k;
+      std::ifstream in(rows[k]["file"].get<std::string>(), std::ios::binary);
+      const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+      ASSERT_GE(bytes.size(), want.size() * sizeof(float));
+      std::vector<float> got(want.size());
+      if (!want.empty()) {
+        std::memcpy(got.data(), bytes.data() + bytes.size() - got.size() * sizeof(float),
+                    got.size() * sizeof(float));
+      }
+      float largest = 1;
+      for (const float v : want) largest = std::max(largest, std::abs(v));
+      for (std::size_t i = 0; i < want.size(); ++i)
+        EXPECT_LE(std::abs(got[i] - want[i]), 1e-5F * largest) << name << " " << k << " " << i;
+    }
+  }
+}
+
+TEST(TensorModel, NamedDimensionsAreFixedAtImport) {
+  const Program program;
+  const std::string source = golden("onnx/branches.onnx"), out = program.file("b.model");
+  const ProcessResult fixed = program.run({"import", source, "--dim", "n=2", "-o", out});
+  ASSERT_EQ(fixed.exit_code, 0) << fixed.err;
+  EXPECT_NE(program.run({"info", out}).out.find("x f32 [2, 20]"), std::string::npos);
+  const ProcessResult unknown = program.run({"import", source, "--dim", "batch=2", "--json"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.err.find("no input has a dimension"), std::string::npos) << unknown.err;
+  for (const std::string bad : {"n", "=2", "n=", "n=x", "n=-1"}) {
+    const ProcessResult done = program.run({"import", source, "--dim", bad});
+    EXPECT_EQ(done.exit_code, 1) << bad;
+    EXPECT_NE(done.err.find("write NAME=N"), std::string::npos) << done.err;
+  }
+}
+
+TEST(GraphCommand, ListsTheBodiesOfIfAndLoop) {
+  const Program program;
+  const ProcessResult list = program.run({"graph", golden("onnx/branches.onnx")});
+  ASSERT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_NE(list.out.find("1 If\n"), std::string::npos) << list.out;
+  EXPECT_NE(list.out.find(" then, If "), std::string::npos) << list.out;
+  const ProcessResult toml = program.run({"graph", golden("onnx/branches.onnx"), "--toml", "-"});
+  EXPECT_NE(toml.out.find("[[graphs.nodes]]"), std::string::npos) << toml.out;
+  const ProcessResult dot = program.run({"graph", golden("onnx/loops.onnx"), "--dot", "-"});
+  EXPECT_NE(dot.out.find("body "), std::string::npos) << dot.out;
 }
 
 TEST(GraphCommand, ListsAndDraws) {

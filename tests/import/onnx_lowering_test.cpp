@@ -56,8 +56,8 @@ std::vector<double> numbers(const HostTensor& tensor) {
 }
 
 TEST(OnnxLowering, GoldenModelsGiveTheReferenceEvaluatorsValues) {
-  for (const std::string name :
-       {"typed_tensors", "mlp", "functions", "outputs", "halves", "names", "rounds"}) {
+  for (const std::string name : {"typed_tensors", "mlp", "functions", "outputs", "halves", "names",
+                                 "rounds", "branches", "branches_deep", "branches_else", "loops"}) {
     SCOPED_TRACE(name);
     const std::string bytes = test::read_file(kGolden + name + ".onnx");
     const auto expect = nlohmann::json::parse(test::read_file(kGolden + name + ".json"));
@@ -112,6 +112,78 @@ TEST(OnnxLowering, ComputedShapesBecomeAttributes) {
   EXPECT_EQ(std::ranges::count(ops, "Concat"), 0);
   EXPECT_EQ(std::ranges::count(ops, "Reshape"), 1);
   EXPECT_EQ(std::ranges::count(ops, "Matmul"), 1);
+}
+
+Result<Lowered> lowered_with(const std::string& bytes, const FixedDims& dims) {
+  CYB_ASSIGN(const ModelProto model, parse_model(as_bytes(bytes)));
+  ExternalFiles files("");
+  return lower_model(model, files, dims);
+}
+
+TEST(OnnxLowering, NamedDimensionsMayDifferWithinAnInputAndCanBeFixed) {
+  test::Proto graph;
+  graph.message(1, test::onnx_node("Neg", {"x"}, "y"));
+  graph.message(11, test::onnx_value("x", {-1, -1, 3})).message(12, test::onnx_value("y", {}));
+  const std::string bytes = test::onnx_model(graph);
+  const auto open = lowered_with(bytes, {});
+  ASSERT_TRUE(open) << open.error().text();
+  const std::vector<Dim>& dims = open->built.graph.inputs[0].spec.dims;
+  EXPECT_EQ(dims_text(dims, open->built.graph.symbols), "[n, n_2, 3]");
+  EXPECT_FALSE(dims[0] == dims[1]);
+  ASSERT_EQ(open->assumptions.size(), 1U);
+  EXPECT_EQ(open->assumptions[0], "input \"x\": dimensions of the name \"n\" may differ");
+  const auto fixed = lowered_with(bytes, {{"n", 5}});
+  ASSERT_TRUE(fixed) << fixed.error().text();
+  EXPECT_EQ(dims_text(fixed->built.graph.inputs[0].spec.dims), "[5, 5, 3]");
+  const auto unknown = lowered_with(bytes, {{"m", 5}});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message(), "input: no input has a dimension \"m\"; there are: \"n\"");
+}
+
+TEST(OnnxLowering, BodiesShareWeightsAndTakeWhatTheyReadAsInputs) {
+  const auto lowered = test::import_case(as_bytes(test::read_file(kGolden + "branches.onnx")), "");
+  ASSERT_TRUE(lowered) << lowered.error().text();
+  ASSERT_EQ(lowered->built.weights.size(), 1U);  // read outside, and two bodies deep
+  const auto& nodes = lowered->built.graph.nodes;
+  const auto node =
+      std::ranges::find(nodes, OpTag::kIf, [](const GraphNode& n) { return n.op.tag; });
+  ASSERT_NE(node, nodes.end());
+  ASSERT_EQ(node->inputs.size(), 3U);  // the condition, h and x
+  const auto body = decode_body(*node, 0);
+  ASSERT_TRUE(body);
+  EXPECT_EQ(body->inputs.size(), 2U);
+  EXPECT_EQ(body->inputs[0].name, node->inputs[1]);
+  EXPECT_EQ(lowered->op_counts.at("If"), 2U);
+}
+
+/// An If on x's sum, with these nodes as branches.
+std::string branching(const test::Proto& yes, const test::Proto& no) {
+  const auto branch = [](std::string_view name, const test::Proto& node) {
+    const test::Proto graph = test::Proto().message(1, node).message(12, test::onnx_value("b", {}));
+    return test::Proto().bytes(1, name).message(6, graph).number(20, 5);
+  };
+  test::Proto graph;
+  graph.message(1, test::onnx_node("ReduceSum", {"x"}, "sum"));
+  graph.message(1, test::onnx_node("Greater", {"sum", "sum"}, "c"));
+  graph.message(1, test::onnx_node("If", {"c"}, "y")
+                       .message(5, branch("then_branch", yes))
+                       .message(5, branch("else_branch", no)));
+  graph.message(11, test::onnx_value("x", {1, -1})).message(12, test::onnx_value("y", {}));
+  return test::onnx_model(graph);
+}
+
+TEST(OnnxLowering, BranchesOfAnotherRankOrTypeAreRefused) {
+  const auto ok = lowered_with(
+      branching(test::onnx_node("Neg", {"x"}, "b"), test::onnx_node("Abs", {"x"}, "b")), {});
+  EXPECT_TRUE(ok) << ok.error().text();
+  const auto rank = lowered_with(
+      branching(test::onnx_node("Neg", {"x"}, "b"), test::onnx_node("Squeeze", {"x"}, "b")), {});
+  ASSERT_FALSE(rank);
+  const auto type = lowered_with(
+      branching(test::onnx_node("Neg", {"x"}, "b"), test::onnx_node("Shape", {"x"}, "b")), {});
+  ASSERT_FALSE(type);
+  EXPECT_NE(type.error().text().find("If whose branches give"), std::string::npos)
+      << type.error().text();
 }
 
 TEST(OnnxLowering, TheWrittenModelIsOneThatReadersTake) {

@@ -1,6 +1,7 @@
 // graph: the graph part of a model, as a list, as TOML, as Graphviz text or as a drawing.
 #include <fmt/format.h>
 
+#include <deque>
 #include <map>
 
 #include "base/file.hpp"
@@ -8,7 +9,9 @@
 #include "cli/model_flags.hpp"
 #include "cli/output_file.hpp"
 #include "cli/usage.hpp"
+#include "model/graph_bodies.hpp"
 #include "model/graph_boxes.hpp"
+#include "ops/control/control.hpp"
 #include "paths/forward.hpp"
 #include "paths/tensor_source.hpp"
 
@@ -78,6 +81,32 @@ class GraphCommand final : public Command {
           fmt::format("output  {} {}", name, spec == specs.end() ? "" : spec->second.first));
     }
     for (const auto& [op, n] : counts) context.output.line(fmt::format("{:>7} {}", n, op));
+    list_bodies(context, graph);
+  }
+
+  /// The bodies of If and Loop, those inside them after them.
+  static void list_bodies(Context& context, const Graph& graph) {
+    std::deque<std::pair<std::string, Graph>> work = {{"", graph}};
+    while (!work.empty()) {
+      const auto [place, around] = std::move(work.front());
+      work.pop_front();
+      for (const GraphNode& node : around.nodes) {
+        for (std::size_t k = 0; k < body_attrs(node.op.tag).size(); ++k) {
+          auto body = decode_body(node, k);
+          if (!body) continue;  // the validator has said it
+          const std::string name = fmt::format("{}{} {} {}", place, op_info(node.op.tag).name,
+                                               node.id, body_name(node, k));
+          std::map<std::string_view, std::size_t> counts;
+          for (const GraphNode& inner : body->nodes) ++counts[op_info(inner.op.tag).name];
+          std::string text;
+          for (const auto& [op, n] : counts)
+            text += fmt::format("{} {} {}", text.empty() ? "" : ",", n, op);
+          context.output.line(
+              fmt::format("body    {}: {} nodes:{}", name, body->nodes.size(), text));
+          work.emplace_back(name + ", ", *std::move(body));
+        }
+      }
+    }
   }
 
   ModelFlags model_;

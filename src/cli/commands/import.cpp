@@ -32,6 +32,8 @@ class ImportCommand final : public Command {
                           "Write this file instead of adding to the store");
     options.flag("--force", force_, "With -o: overwrite FILE where it exists");
     options.text("--name", name_, "NAME", "Name of the model (default: from the source)");
+    options.texts("--dim", dims_, "NAME=N",
+                  "ONNX: the dimension NAME of the inputs is N; may be given again");
     options.flag("--json", json_, "One JSON object on stdout instead of the report");
     options.examples(kExamples);
   }
@@ -45,8 +47,17 @@ class ImportCommand final : public Command {
                                   "not starting with . or -",
                                   name_)));
     }
-    Progress progress(context.output, "importing");
     api::SourceOptions options;
+    for (const std::string& dim : dims_) {
+      const std::size_t equals = dim.rfind('=');
+      const auto size = equals == std::string::npos
+                            ? std::nullopt
+                            : parse_integer(std::string_view(dim).substr(equals + 1));
+      if (!size || equals == 0 || *size > INT32_MAX)
+        return fail(usage_error(fmt::format("--dim {}: write NAME=N", dim)));
+      options.dims.emplace_back(dim.substr(0, equals), static_cast<std::int64_t>(*size));
+    }
+    Progress progress(context.output, "importing");
     options.stop = context.interrupts.begin();
     options.progress = [&](const ImportProgress& p) {
       progress.update(p.bytes_done, p.bytes_total, p.what);
@@ -74,6 +85,7 @@ class ImportCommand final : public Command {
 
  private:
   std::string source_, name_;
+  std::vector<std::string> dims_;
   std::optional<std::string> output_;
   bool force_ = false, json_ = false;
 };

@@ -63,7 +63,7 @@ Result<std::optional<std::vector<HostTensor>>> run_reference(const Op& op,
   return out;
 }
 
-Builder::Builder() : values_(1) {
+Builder::Builder() : values_(1), regions_(1) {
   values_[0].spec = TensorSpec::none();
   graph_.symbols = {"B", "S", "P"};
   // B means batch here as everywhere; S, P and T are the executor's own.
@@ -190,12 +190,13 @@ Result<std::vector<Val>> Builder::emit(std::string_view op_name, std::vector<Nam
     return fail(invalid_input(fmt::format("more than {} nodes", kMaxGraphNodes)));
   std::optional<std::vector<Dim>> dims;
   if (outputs.size() == 1) dims = follow_dims(op, specs, outputs[0]);
-  Node node{std::move(op), std::move(inputs), {}};
+  Node node{std::move(op), std::move(inputs), {}, region_};
   for (const TensorSpec& spec : outputs) {
     Value value;
     value.spec = spec;
     value.origin = Origin::kNode;
     value.node = static_cast<std::uint32_t>(nodes_.size());
+    value.region = region_;
     node.outputs.push_back(add(std::move(value)));
   }
   std::vector<Val> out = node.outputs;

@@ -66,12 +66,30 @@ class Builder {
   /// The name that the source gives to a value: kept if it can be.
   void prefer_name(Val value, std::string_view name);
 
+  // Bodies of If and Loop, in builder_regions.cpp. Region 0 is the graph itself; values of the
+  // regions around one are read in it as they are: what crosses the border is found by finish().
+
+  /// A region inside the current one, which it becomes, with inputs of these specs.
+  std::uint32_t begin_region(std::span<const TensorSpec> inputs);
+  const std::vector<Val>& region_inputs(std::uint32_t region) const {
+    return regions_[region].inputs;
+  }
+  /// Back to the region around it.
+  Result<void> end_region(std::span<const Val> outputs);
+  /// The same; nothing of it will be used.
+  void drop_region() { region_ = regions_[region_].parent; }
+  /// If (inputs: condition) or Loop (count, condition, carried) with these bodies; `outputs` is
+  /// what is known of them.
+  Result<std::vector<Val>> emit_control(OpTag tag, std::vector<Val> inputs,
+                                        std::vector<std::uint32_t> bodies,
+                                        std::vector<TensorSpec> outputs);
+
   std::size_t n_nodes() const noexcept { return nodes_.size(); }
   /// `outputs`: name and value of each output. Nodes that no output needs are left out.
   Result<BuiltGraph> finish(std::span<const std::pair<std::string, Val>> outputs);
 
  private:
-  enum class Origin : std::uint8_t { kNone, kInput, kConstant, kNode };
+  enum class Origin : std::uint8_t { kNone, kInput, kConstant, kNode };  // kInput: of a region too
 
   struct Value {
     TensorSpec spec;
@@ -80,9 +98,16 @@ class Builder {
     std::optional<HostTensor> constant;
     bool transposed = false;  // a constant that is only a weight
     std::uint32_t node = 0;
+    std::uint32_t region = 0;  // where it is defined
   };
   struct Node {
     Op op;
+    std::vector<Val> inputs, outputs;
+    std::uint32_t region = 0;
+    std::vector<std::uint32_t> bodies = {};  // regions
+  };
+  struct Region {
+    std::uint32_t parent = 0;
     std::vector<Val> inputs, outputs;
   };
 
@@ -92,17 +117,24 @@ class Builder {
   Result<Val> with_dims(Val value, std::vector<Dim> dims);
   // finish(), in builder_finish.cpp
   struct Finishing;
+  struct Part;
   std::string give_name(std::string_view wished, std::string_view fallback, bool weight);
   std::vector<bool> live_nodes(std::span<const Val> outputs) const;
+  Val copied(Val value, Op identity);
+  std::vector<std::vector<Val>> captures(const std::vector<bool>& live) const;
+  Result<void> finish_node(std::size_t i, Finishing& f);
+  Result<void> finish_bodies(std::size_t i, std::vector<Val>& inputs, Finishing& f);
   Result<std::vector<Val>> name_outputs(std::span<const std::pair<std::string, Val>> outputs,
                                         BuiltGraph& out);
-  Result<std::string> operand(Val value, const Op& op, std::size_t k, Finishing& f);
-  std::string constant_node(const HostTensor& tensor, Finishing& f);
-  Result<std::string> weight(Val value, Finishing& f);
+  Result<std::string> operand(Val value, const Op& op, std::size_t k, Finishing& f, Part& part);
+  std::string constant_node(const HostTensor& tensor, Part& part);
+  Result<std::string> weight(Val value, Finishing& f, Part& part);
 
   Graph graph_;  // symbols and inputs
   std::vector<Value> values_;
   std::vector<Node> nodes_;
+  std::vector<Region> regions_;  // 0: the graph itself
+  std::uint32_t region_ = 0;     // the current one
   std::map<std::string, std::uint32_t, std::less<>> symbol_ids_;
   std::set<std::string, std::less<>> symbol_names_;
   std::vector<Val> input_values_;

@@ -64,21 +64,29 @@ std::string content_key(const HostTensor& tensor) {
 
 }  // namespace
 
-struct Builder::Finishing {
-  BuiltGraph out;
+/// One graph under construction: the main one, or a body.
+struct Builder::Part {
+  Graph graph;
   std::map<std::string, std::string> constants;  // content -> name
   std::map<Val, std::string> names;              // of constants as operands
   std::map<Val, std::string> cast;               // f16 weights, decoded and rounded back
-  std::set<Val> stored;                          // constants that became weights
 
   void node(Op op, std::vector<std::string> inputs, std::vector<std::string> outputs) {
     GraphNode node;
-    node.id = static_cast<std::uint32_t>(out.graph.nodes.size());
+    node.id = static_cast<std::uint32_t>(graph.nodes.size());
     node.op = std::move(op);
     node.inputs = std::move(inputs);
     node.outputs = std::move(outputs);
-    out.graph.nodes.push_back(std::move(node));
+    graph.nodes.push_back(std::move(node));
   }
+};
+
+struct Builder::Finishing {
+  BuiltGraph out;
+  std::vector<Part> parts;              // by region
+  std::vector<std::vector<Val>> reads;  // by region: values of the regions around it
+  std::map<Val, std::string> stored;    // constants that became weights
+  std::set<Val> named;                  // outputs of the graph
 };
 
 Shape BuiltWeight::shape() const {
@@ -104,6 +112,9 @@ std::vector<bool> Builder::live_nodes(std::span<const Val> outputs) const {
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     if (!live[i]) continue;
     for (const Val input : nodes_[i].inputs) mark(input);
+    for (const std::uint32_t body : nodes_[i].bodies) {
+      for (const Val value : regions_[body].outputs) mark(value);
+    }
   }
   return live;
 }
@@ -118,13 +129,7 @@ Result<std::vector<Val>> Builder::name_outputs(std::span<const std::pair<std::st
     if (copy) {
       // An output that is an input, a constant or another output: a copy under its own name.
       CYB_ASSIGN(Op op, make_op(OpTag::kIdentity));
-      Value made;
-      made.spec = values_[value].spec;
-      made.origin = Origin::kNode;
-      made.node = static_cast<std::uint32_t>(nodes_.size());
-      const Val val = add(std::move(made));
-      nodes_.push_back({std::move(op), {value}, {val}});
-      value = val;
+      value = copied(value, std::move(op));
     }
     std::string given = give_name(name, fmt::format("output_{}", i), false);
     if (given != name) out.renamed.emplace_back(name, given);
@@ -136,70 +141,91 @@ Result<std::vector<Val>> Builder::name_outputs(std::span<const std::pair<std::st
   return values;
 }
 
-std::string Builder::constant_node(const HostTensor& tensor, Finishing& f) {
+std::string Builder::constant_node(const HostTensor& tensor, Part& part) {
   const bool shared = tensor.bytes.size() < kMinWeightBytes;
   std::string key = shared ? content_key(tensor) : std::string();
   if (shared) {
-    const auto at = f.constants.find(key);
-    if (at != f.constants.end()) return at->second;
+    const auto at = part.constants.find(key);
+    if (at != part.constants.end()) return at->second;
   }
-  std::string name = give_name("", fmt::format("constant_{}", f.out.graph.nodes.size()), false);
+  std::string name = give_name("", fmt::format("constant_{}", part.graph.nodes.size()), false);
   Op op{OpTag::kConstant, {}};
   op.attrs.values = {
       static_cast<std::int64_t>(tensor.dtype),
       std::vector<std::int64_t>(tensor.shape.dims().begin(), tensor.shape.dims().end()),
       std::vector<std::byte>(tensor.bytes.begin(), tensor.bytes.end())};
-  f.node(std::move(op), {}, {name});
-  if (shared) f.constants.emplace(std::move(key), name);
+  part.node(std::move(op), {}, {name});
+  if (shared) part.constants.emplace(std::move(key), name);
   return name;
 }
 
-Result<std::string> Builder::weight(Val value, Finishing& f) {
+Result<std::string> Builder::weight(Val value, Finishing& f, Part& part) {
   const Value& v = values_[value];
   const HostTensor& tensor = *v.constant;
   const std::size_t size = tensor.bytes.size();
   const bool small = size < kMinWeightBytes && !v.transposed;
   if (small || (size <= kMaxConstantBytes && !v.transposed && !all_finite(tensor)))
-    return constant_node(tensor, f);
-  BuiltWeight weight{give_name(v.name, fmt::format("weight_{}", value), true), tensor,
-                     v.transposed};
-  std::string name = weight.name;
+    return constant_node(tensor, part);
+  BuiltWeight weight{"", tensor, v.transposed};
   const Shape full = weight.shape();
-  f.stored.insert(value);
-  if (full.rank() > kMaxRank) {  // stored flat, shaped by a node
-    weight.tensor.shape = Shape{full.count()};
-    CYB_ASSIGN(
-        Op op,
-        make_op(OpTag::kReshape,
-                {{"shape", std::vector<std::int64_t>(full.dims().begin(), full.dims().end())}}));
-    std::string shaped = give_name("", fmt::format("shaped_{}", value), false);
-    f.node(std::move(op), {weight.name}, {shaped});
-    name = std::move(shaped);
+  const bool flat = full.rank() > kMaxRank;  // stored flat, shaped by a node
+  auto at = f.stored.find(value);
+  if (at == f.stored.end()) {
+    weight.name = give_name(v.name, fmt::format("weight_{}", value), true);
+    if (flat) weight.tensor.shape = Shape{full.count()};
+    at = f.stored.emplace(value, weight.name).first;
+    f.out.weights.push_back(std::move(weight));
   }
-  f.out.weights.push_back(std::move(weight));
-  return name;
+  if (!flat) return at->second;
+  CYB_ASSIGN(
+      Op op,
+      make_op(OpTag::kReshape,
+              {{"shape", std::vector<std::int64_t>(full.dims().begin(), full.dims().end())}}));
+  std::string shaped = give_name("", fmt::format("shaped_{}", value), false);
+  part.node(std::move(op), {at->second}, {shaped});
+  return shaped;
 }
 
-Result<std::string> Builder::operand(Val value, const Op& op, std::size_t k, Finishing& f) {
+Result<std::string> Builder::operand(Val value, const Op& op, std::size_t k, Finishing& f,
+                                     Part& part) {
   if (value == 0) return std::string();
   const Value& v = values_[value];
   if (v.origin != Origin::kConstant) return v.name;
-  auto at = f.names.find(value);
-  if (at == f.names.end()) {
-    CYB_ASSIGN(std::string name, weight(value, f));
-    at = f.names.emplace(value, std::move(name)).first;
+  auto at = part.names.find(value);
+  if (at == part.names.end()) {
+    CYB_ASSIGN(std::string name, weight(value, f, part));
+    at = part.names.emplace(value, std::move(name)).first;
   }
   // An f16 weight reads as f32 where the op does not take it encoded: rounding it back is exact.
   const bool decoded = f.stored.contains(value) && v.constant->dtype == DType::kF16 &&
                        op.tag != OpTag::kCast && !takes_encoded(op, k);
   if (!decoded) return at->second;
-  const auto done = f.cast.find(value);
-  if (done != f.cast.end()) return done->second;
+  const auto done = part.cast.find(value);
+  if (done != part.cast.end()) return done->second;
   std::string name = give_name("", fmt::format("half_{}", value), false);
   CYB_ASSIGN(Op cast, make_op(OpTag::kCast, {{"dtype", static_cast<std::int64_t>(DType::kF16)}}));
-  f.node(std::move(cast), {at->second}, {name});
-  f.cast.emplace(value, name);
+  part.node(std::move(cast), {at->second}, {name});
+  part.cast.emplace(value, name);
   return name;
+}
+
+Result<void> Builder::finish_node(std::size_t i, Finishing& f) {
+  std::vector<Val> values = nodes_[i].inputs;
+  if (!nodes_[i].bodies.empty()) CYB_TRY(finish_bodies(i, values, f));
+  Part& part = f.parts[nodes_[i].region];
+  std::vector<std::string> inputs, names;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    CYB_ASSIGN(std::string name, operand(values[k], nodes_[i].op, k, f, part));
+    inputs.push_back(std::move(name));
+  }
+  for (const Val output : nodes_[i].outputs) {
+    Value& value = values_[output];
+    if (!f.named.contains(output))
+      value.name = give_name(value.name, fmt::format("t{}", output), false);
+    names.push_back(value.name);
+  }
+  part.node(std::move(nodes_[i].op), std::move(inputs), std::move(names));
+  return {};
 }
 
 Result<BuiltGraph> Builder::finish(std::span<const std::pair<std::string, Val>> outputs) {
@@ -214,25 +240,47 @@ Result<BuiltGraph> Builder::finish(std::span<const std::pair<std::string, Val>> 
   }
   CYB_ASSIGN(const std::vector<Val> values, name_outputs(outputs, f.out));
   const std::vector<bool> live = live_nodes(values);
-  std::set<Val> named(values.begin(), values.end());
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (!live[i]) continue;
-    std::vector<std::string> inputs, names;
-    for (std::size_t k = 0; k < nodes_[i].inputs.size(); ++k) {
-      CYB_ASSIGN(std::string name, operand(nodes_[i].inputs[k], nodes_[i].op, k, f));
-      inputs.push_back(std::move(name));
-    }
-    for (const Val output : nodes_[i].outputs) {
-      Value& value = values_[output];
-      if (!named.contains(output))
-        value.name = give_name(value.name, fmt::format("t{}", output), false);
-      names.push_back(value.name);
-    }
-    f.node(std::move(nodes_[i].op), std::move(inputs), std::move(names));
+  f.reads = captures(live);
+  f.parts.resize(regions_.size());
+  f.named.insert(values.begin(), values.end());
+  for (const Region& region : regions_) {
+    for (const Val input : region.inputs)
+      values_[input].name = give_name("", fmt::format("t{}", input), false);
   }
-  f.out.graph.symbols = graph_.symbols;
-  f.out.graph.inputs = graph_.inputs;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (live[i]) CYB_TRY(finish_node(i, f));
+  }
+  f.parts[0].graph.symbols = graph_.symbols;
+  f.parts[0].graph.inputs = graph_.inputs;
+  f.parts[0].graph.outputs = std::move(f.out.graph.outputs);
+  f.out.graph = std::move(f.parts[0].graph);
   return std::move(f.out);
+}
+
+Result<void> Builder::finish_bodies(std::size_t i, std::vector<Val>& inputs, Finishing& f) {
+  Node& node = nodes_[i];
+  std::vector<Val> read;  // by any body: the op gives all of them to each
+  for (const std::uint32_t body : node.bodies) {
+    for (const Val value : f.reads[body]) {
+      if (std::ranges::find(read, value) == read.end()) read.push_back(value);
+    }
+  }
+  inputs.insert(inputs.end(), read.begin(), read.end());
+  for (std::size_t k = 0; k < node.bodies.size(); ++k) {
+    const Region& region = regions_[node.bodies[k]];
+    Graph& graph = f.parts[node.bodies[k]].graph;
+    graph.symbols = graph_.symbols;
+    const auto add_input = [&](Val value) {
+      TensorSpec spec = values_[value].spec;
+      spec.value.reset();
+      graph.inputs.push_back({values_[value].name, std::move(spec)});
+    };
+    for (const Val value : region.inputs) add_input(value);
+    for (const Val value : read) add_input(value);
+    for (const Val value : region.outputs) graph.outputs.push_back(values_[value].name);
+    node.op.attrs.values[k] = encode_graph(graph);
+  }
+  return {};
 }
 
 }  // namespace cyb::onnx

@@ -262,6 +262,13 @@ Val Call::list_input(std::size_t k, std::string_view attribute) {
   return int_list(ints(attribute));
 }
 
+std::uint64_t Call::key() const noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a of the first output's name, and the place
+  const std::string_view name = node_.outputs.empty() ? node_.name : node_.outputs[0];
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash + builder_.n_nodes();
+}
+
 Val Call::copy(Val value) {
   return reshape(value, std::vector<std::int64_t>(rank(value), 0));
 }

@@ -31,6 +31,8 @@ class Call {
   }
   void out(std::size_t k, Val value);
   std::string_view op() const noexcept { return node_.op_type; }
+  /// A number of this node's own, the same in every import: seeds of what has none.
+  std::uint64_t key() const noexcept;
   std::int64_t opset() const noexcept { return opset_; }
   /// True if the graph may replace output 0 where it is NaN.
   bool nan_tested() const noexcept { return nan_tested_; }
@@ -129,6 +131,9 @@ struct OpRow {
 /// The row of an op; null: there is none.
 const OpRow* find_row(std::string_view domain, std::string_view name) noexcept;
 
+/// In lower_recurrent.cpp.
+void lower_dynamic_lstm(Call& call);
+
 // The tables, one for each file lower_<group>.cpp.
 std::span<const OpRow> rows_math() noexcept;
 std::span<const OpRow> rows_layout() noexcept;
@@ -143,6 +148,7 @@ std::span<const OpRow> rows_recurrent() noexcept;
 std::span<const OpRow> rows_quant() noexcept;
 std::span<const OpRow> rows_signal() noexcept;
 std::span<const OpRow> rows_attention() noexcept;
+std::span<const OpRow> rows_random() noexcept;
 std::span<const OpRow> rows_contrib() noexcept;
 std::span<const OpRow> rows_contrib_attention() noexcept;
 

@@ -15,6 +15,7 @@
 
 #include "base/json_text.hpp"
 #include "import/onnx/builder.hpp"
+#include "import/onnx/control.hpp"
 #include "import/onnx/proto.hpp"
 #include "import/onnx/rounds.hpp"
 
@@ -34,6 +35,7 @@ struct Frame {
   std::shared_ptr<const GraphProto> own;            // a parsed sub-graph
   std::unordered_set<std::string_view> nan_tested;  // what IsNaN and Where read
   std::shared_ptr<Rounds> rounds;                   // of a Scan or Loop
+  std::shared_ptr<Control> control;                 // of what the run decides
   std::deque<NodeProto> resolved;                   // nodes whose attributes came from the call
 };
 
@@ -49,7 +51,7 @@ inline std::string shown_node(const NodeProto& node) {
   return fmt::format("node {} ({})", json_quote(name), shown_op(node));
 }
 
-/// The ops whose sub-graphs are put in place where what they depend on is known.
+/// The ops with bodies.
 inline bool has_graphs(const NodeProto& node) {
   return node.domain.empty() &&
          (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan");

@@ -227,6 +227,7 @@ std::span<const OpRow> rows_contrib() noexcept {
   static constexpr std::array kRows = {
       OpRow{"BiasGelu", 1, lower_gelu},
       OpRow{"DynamicQuantizeMatMul", 1, lower_dynamic_matmul},
+      OpRow{"DynamicQuantizeLSTM", 1, lower_dynamic_lstm},
       OpRow{"EmbedLayerNormalization", 1, lower_embed_norm},
       OpRow{"FastGelu", 1, lower_gelu},
       OpRow{"FusedConv", 1, lower_fused_conv},

@@ -15,6 +15,11 @@ void lower_identity(Call& c) {
   c.out(0, c.in(0));
 }
 
+/// Optional values that are tensors: there, or not given.
+void lower_has_element(Call& c) {
+  c.out(0, c.scalar(c.has(0) ? 1 : 0, DType::kBool));
+}
+
 void lower_dropout(Call& c) {
   c.ignore({"ratio", "seed"});
   if (c.opset() < 7 && c.i("is_test", 0) == 0) c.refuse("is_test = 0");
@@ -197,6 +202,8 @@ std::span<const OpRow> rows_layout() noexcept {
                                        OpRow{"Expand", 8, lower_expand},
                                        OpRow{"Flatten", 1, lower_flatten},
                                        OpRow{"Identity", 1, lower_identity},
+                                       OpRow{"OptionalGetElement", 15, lower_identity},
+                                       OpRow{"OptionalHasElement", 15, lower_has_element},
                                        OpRow{"Pad", 2, lower_pad},
                                        OpRow{"Reshape", 5, lower_reshape},
                                        OpRow{"ReverseSequence", 10, lower_reverse_sequence},

@@ -63,7 +63,8 @@ std::vector<NamedAttr> layer_attrs(Call& c) {
   const auto at = std::ranges::find(kDirections, direction);
   if (at == kDirections.end()) c.refuse("the direction " + direction);
   c.ignore({"output_sequence"});
-  const std::int64_t hidden = c.i("hidden_size", c.size(c.in(2), 2, "the hidden size"));
+  const std::size_t width = c.op() == "DynamicQuantizeLSTM" ? 1 : 2;  // R is [d, h, 4h] there
+  const std::int64_t hidden = c.i("hidden_size", c.size(c.in(2), width, "the hidden size"));
   std::vector<NamedAttr> attrs = {{"hidden", hidden},
                                   {"direction", std::int64_t{at - kDirections.begin()}},
                                   {"clip", static_cast<float>(c.f("clip", 0))},
@@ -89,6 +90,20 @@ void lower_layer(Call& c) {
 }
 
 }  // namespace
+
+/// X, W, R, b?, lengths?, h0?, c0?, P?, W scale, W zero, R scale, R zero (com.microsoft).
+void lower_dynamic_lstm(Call& c) {
+  if (c.has(4)) c.refuse("sequence_lens");
+  if (c.has(7)) c.refuse("peepholes");
+  if (c.i("input_forget", 0) != 0) c.refuse("input_forget");
+  if (c.f("clip", 0) != 0) c.refuse("clip");
+  if (c.has_attr("activations")) c.refuse("activations");
+  const std::vector<NamedAttr> attrs = layer_attrs(c);
+  const auto out = c.emit_all(
+      "DynamicLstm", {attrs[0], attrs[1]},
+      {c.in(0), c.in(1), c.in(2), c.in(8), c.in(9), c.in(10), c.in(11), c.in(3), c.in(5), c.in(6)});
+  for (std::size_t k = 0; k < out.size(); ++k) c.out(k, out[k]);
+}
 
 std::span<const OpRow> rows_recurrent() noexcept {
   static constexpr std::array kRows = {OpRow{"GRU", 7, lower_layer}, OpRow{"LSTM", 7, lower_layer},

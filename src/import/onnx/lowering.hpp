@@ -23,6 +23,10 @@ struct Lowered {
 
 /// Errors: NotBuilt (unknown ops with their counts; a node that is refused, by name and reason),
 /// Format (names that are not defined, bad tensors), those of the shape rules.
-Result<Lowered> lower_model(const ModelProto& model, ExternalFiles& files);
+/// `dims`: named dimensions of the inputs that have this size. InvalidInput for a name that no
+/// input has.
+using FixedDims = std::vector<std::pair<std::string, std::int64_t>>;
+Result<Lowered> lower_model(const ModelProto& model, ExternalFiles& files,
+                            const FixedDims& dims = {});
 
 }  // namespace cyb::onnx

@@ -113,10 +113,11 @@ void report_weights(const ModelDraft& draft, ImportReport& report) {
   std::ranges::sort(report.encodings, std::ranges::greater{}, &ReportEncoding::bytes);
 }
 
-Result<ModelDraft> build(Bytes bytes, const std::string& folder, ImportReport& report) {
+Result<ModelDraft> build(Bytes bytes, const std::string& folder, const FixedDims& dims,
+                         ImportReport& report) {
   CYB_ASSIGN(const ModelProto model, parse_model(bytes));
   ExternalFiles files(folder);
-  CYB_ASSIGN(Lowered lowered, lower_model(model, files));
+  CYB_ASSIGN(Lowered lowered, lower_model(model, files, dims));
   const BuiltGraph& built = lowered.built;
   CYB_TRY(report_graph(built, lowered, report));
   ModelDraft draft;
@@ -149,13 +150,13 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 Result<ModelDraft> parse_onnx(Bytes bytes, const std::string& folder, ImportReport& report) {
-  return build(bytes, folder, report);
+  return build(bytes, folder, {}, report);
 }
 
 Result<ModelDraft> read_onnx(const std::string& path, ImportReport& report,
                              const ImportOptions& options) {
   CYB_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-  auto draft = build(file->bytes(), folder_of(path), report);
+  auto draft = build(file->bytes(), folder_of(path), options.dims, report);
   if (!draft) return fail(std::move(draft).error().in(path));
   std::string named = path;
   if (named.ends_with(".onnx") && named.size() > 5) named.resize(named.size() - 5);

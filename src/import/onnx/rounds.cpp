@@ -10,7 +10,8 @@
 namespace cyb::onnx {
 namespace {
 
-constexpr std::int64_t kMaxRounds = 4096;
+// Nodes that rounds become at most, one round after the other; with more the Loop stays one.
+constexpr std::int64_t kMaxUnrolled = 4096;
 
 const AttributeProto* find(const NodeProto& node, std::string_view name) {
   const auto at = std::ranges::find(node.attributes, name, &AttributeProto::name);
@@ -29,55 +30,30 @@ Result<std::shared_ptr<const GraphProto>> body_of(const NodeProto& node) {
   return std::make_shared<const GraphProto>(std::move(graph));
 }
 
-/// 0..rank-1.
-Result<std::int64_t> place(std::int64_t axis, std::size_t rank) {
-  const auto n = static_cast<std::int64_t>(rank);
-  if (axis < -n || axis >= n)
-    return fail(onnx_error(fmt::format("axis {} of rank {}", axis, rank)));
-  return axis < 0 ? axis + n : axis;
-}
-
-Result<void> begin_scan(const NodeProto& node, std::span<const Val> inputs, Builder& builder,
-                        Rounds& out) {
-  const AttributeProto* number = find(node, "num_scan_inputs");
-  const std::int64_t n = number == nullptr ? 0 : number->i;
-  if (n < 1 || n > static_cast<std::int64_t>(inputs.size()))
-    return fail(onnx_error(fmt::format("num_scan_inputs {}", n)));
-  const std::size_t states = inputs.size() - static_cast<std::size_t>(n);
-  out.carried.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(states));
-  for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
-    const TensorSpec& spec = builder.spec(inputs[states + k]);
-    Scanned cut{inputs[states + k], 0, item(node, "scan_input_directions", k) != 0};
-    CYB_ASSIGN(cut.axis, place(item(node, "scan_input_axes", k), spec.rank()));
-    const Dim& length = spec.dims[static_cast<std::size_t>(cut.axis)];
-    if (!length.is_constant()) return fail(not_built("Scan over a length that the run decides"));
-    if (k != 0 && length.constant() != out.count)
+/// The number of rounds; nullopt where it is not known.
+Result<std::optional<std::int64_t>> scan_count(const Rounds& out, const Builder& builder) {
+  std::optional<std::int64_t> count;
+  for (const Scanned& cut : out.in) {
+    const Dim& length = builder.spec(cut.value).dims[static_cast<std::size_t>(cut.axis)];
+    if (!length.is_constant()) return std::nullopt;
+    if (count && length.constant() != *count)
       return fail(onnx_error("scan inputs of different lengths"));
-    out.count = length.constant();
-    out.in.push_back(cut);
+    count = length.constant();
   }
-  return {};
+  return count;
 }
 
-Result<void> begin_loop(std::span<const Val> inputs, Builder& builder, Rounds& out) {
-  if (inputs.size() < 2) return fail(onnx_error("a Loop without its count and condition"));
-  out.is_loop = true;
-  out.count = kMaxRounds + 1;
-  if (inputs[0] != 0) {
-    const HostTensor* count = builder.known(inputs[0]);
-    const auto values = count == nullptr ? std::nullopt : count->ints();
-    if (!values || values->size() != 1)
-      return fail(not_built("Loop with a count that the run decides"));
-    out.count = std::max<std::int64_t>((*values)[0], 0);
-  }
+std::optional<std::int64_t> loop_count(std::span<const Val> inputs, const Builder& builder) {
+  if (inputs[0] == 0) return std::nullopt;
+  const HostTensor* count = builder.known(inputs[0]);
+  const auto values = count == nullptr ? std::nullopt : count->ints();
+  if (!values || values->size() != 1) return std::nullopt;
   if (inputs[1] != 0) {
     const HostTensor* condition = builder.known(inputs[1]);
-    if (condition == nullptr || condition->bytes.size() != 1)
-      return fail(not_built("Loop with a condition that the run decides"));
-    if (condition->bytes[0] == std::byte{0}) out.count = 0;
+    if (condition == nullptr || condition->bytes.size() != 1) return std::nullopt;
+    if (condition->bytes[0] == std::byte{0}) return 0;
   }
-  out.carried.assign(inputs.begin() + 2, inputs.end());
-  return {};
+  return std::max<std::int64_t>((*values)[0], 0);
 }
 
 Result<Val> one(Builder& builder, std::string_view op, std::vector<NamedAttr> attrs,
@@ -93,27 +69,74 @@ Result<Val> axis_list(Builder& builder, std::int64_t axis) {
 
 }  // namespace
 
-Result<Rounds> begin_rounds(const NodeProto& node, std::span<const Val> inputs, Builder& builder) {
+Result<std::int64_t> axis_place(std::int64_t axis, std::size_t rank) {
+  const auto n = static_cast<std::int64_t>(rank);
+  if (axis < -n || axis >= n)
+    return fail(onnx_error(fmt::format("axis {} of rank {}", axis, rank)));
+  return axis < 0 ? axis + n : axis;
+}
+
+Result<ScanShape> scan_shape(const NodeProto& node, std::span<const Val> inputs,
+                             const Builder& builder) {
+  const AttributeProto* number = find(node, "num_scan_inputs");
+  const std::int64_t n = number == nullptr ? 0 : number->i;
+  if (n < 1 || n > static_cast<std::int64_t>(inputs.size()))
+    return fail(onnx_error(fmt::format("num_scan_inputs {}", n)));
+  const std::size_t states = inputs.size() - static_cast<std::size_t>(n);
+  ScanShape out;
+  out.state.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(states));
+  for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
+    Scanned cut{inputs[states + k], 0, item(node, "scan_input_directions", k) != 0};
+    CYB_ASSIGN(cut.axis,
+               axis_place(item(node, "scan_input_axes", k), builder.spec(cut.value).rank()));
+    out.in.push_back(cut);
+  }
+  return out;
+}
+
+std::vector<Scanned> scan_outputs(const NodeProto& node, std::size_t n) {
+  std::vector<Scanned> out;
+  for (std::size_t k = 0; k < n; ++k)
+    out.push_back(
+        {0, item(node, "scan_output_axes", k), item(node, "scan_output_directions", k) != 0});
+  return out;
+}
+
+Result<std::optional<Rounds>> begin_rounds(const NodeProto& node, std::span<const Val> inputs,
+                                           Builder& builder) {
   Rounds out;
   out.node = &node;
+  out.given.assign(inputs.begin(), inputs.end());
+  out.is_loop = node.op_type == "Loop";
   CYB_ASSIGN(out.body, body_of(node));
-  if (node.op_type == "Loop") {
-    CYB_TRY(begin_loop(inputs, builder, out));
+  std::optional<std::int64_t> count;
+  if (out.is_loop) {
+    if (inputs.size() < 2) return fail(onnx_error("a Loop without its count and condition"));
+    count = loop_count(inputs, builder);
+    out.carried.assign(inputs.begin() + 2, inputs.end());
   } else {
-    CYB_TRY(begin_scan(node, inputs, builder, out));
+    CYB_ASSIGN(ScanShape shape, scan_shape(node, inputs, builder));
+    out.carried = std::move(shape.state);
+    out.in = std::move(shape.in);
+    CYB_ASSIGN(count, scan_count(out, builder));
   }
   const std::size_t given = out.carried.size() + (out.is_loop ? 2 : out.in.size());
   const std::size_t first = out.carried.size() + (out.is_loop ? 1 : 0);
   if (out.body->inputs.size() != given || out.body->outputs.size() < first)
     return fail(onnx_error("a body with another number of inputs or outputs"));
-  for (std::size_t k = 0; k + first < out.body->outputs.size(); ++k)
-    out.out.push_back(
-        {0, item(node, "scan_output_axes", k), item(node, "scan_output_directions", k) != 0});
+  out.out = scan_outputs(node, out.body->outputs.size() - first);
   out.collected.resize(out.out.size());
-  if (out.count > kMaxRounds && !out.is_loop)
-    return fail(not_built(fmt::format("more than {} rounds", kMaxRounds)));
-  if (out.count == 0 && !out.out.empty()) return fail(not_built("outputs of no round"));
+  const auto nodes = static_cast<std::int64_t>(out.body->nodes.size());
+  if (!count || *count > kMaxUnrolled / std::max<std::int64_t>(nodes, 1)) return std::nullopt;
+  if (*count == 0 && !out.out.empty()) return std::nullopt;  // outputs of no round
+  out.count = *count;
   return out;
+}
+
+bool run_decides(const Rounds& rounds, std::span<const Val> outputs, const Builder& builder) {
+  if (!rounds.is_loop) return false;
+  const HostTensor* condition = builder.known(outputs[0]);
+  return condition == nullptr || condition->bytes.size() != 1;
 }
 
 Result<std::vector<std::pair<std::string_view, Val>>> round_inputs(const Rounds& rounds,
@@ -151,12 +174,8 @@ Result<bool> end_round(Rounds& rounds, std::span<const Val> outputs, const Build
   ++rounds.done;
   if (!rounds.is_loop) return rounds.done < rounds.count;
   const HostTensor* condition = builder.known(outputs[0]);
-  if (condition == nullptr || condition->bytes.size() != 1)
-    return fail(not_built("Loop with a condition that the run decides"));
-  if (condition->bytes[0] == std::byte{0} || rounds.done >= rounds.count) return false;
-  if (rounds.done >= kMaxRounds)
-    return fail(not_built(fmt::format("more than {} rounds", kMaxRounds)));
-  return true;
+  if (condition == nullptr) return fail(internal_error("a round that the run decides"));
+  return condition->bytes[0] != std::byte{0} && rounds.done < rounds.count;
 }
 
 Result<std::vector<Val>> finish_rounds(const Rounds& rounds, Builder& builder) {
@@ -165,7 +184,7 @@ Result<std::vector<Val>> finish_rounds(const Rounds& rounds, Builder& builder) {
     std::vector<Val> parts = rounds.collected[k];
     if (rounds.out[k].reverse) std::ranges::reverse(parts);
     const std::size_t rank = parts.empty() ? 0 : builder.spec(parts[0]).rank();
-    CYB_ASSIGN(const std::int64_t axis, place(rounds.out[k].axis, rank + 1));
+    CYB_ASSIGN(const std::int64_t axis, axis_place(rounds.out[k].axis, rank + 1));
     CYB_ASSIGN(const Val axes, axis_list(builder, axis));
     for (Val& part : parts) {
       CYB_ASSIGN(part, one(builder, "Unsqueeze", {}, {part, axes}));

@@ -23,7 +23,7 @@ const OpRow* find_row(std::string_view domain, std::string_view name) noexcept {
   static const Table standard =
       collect({rows_math(), rows_layout(), rows_index(), rows_activation(), rows_reduce(),
                rows_linear(), rows_norm(), rows_conv(), rows_image(), rows_quant(), rows_signal(),
-               rows_attention(), rows_recurrent()});
+               rows_attention(), rows_recurrent(), rows_random()});
   static const Table contrib = collect({rows_contrib(), rows_contrib_attention()});
   const Table* table = domain.empty() ? &standard : domain == "com.microsoft" ? &contrib : nullptr;
   if (table == nullptr) return nullptr;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "paths/graph/control.hpp"
 #include "paths/plan/arena.hpp"
 
 namespace cyb {
@@ -63,6 +64,7 @@ class Builder {
   Result<std::unique_ptr<Stage>> build(std::optional<std::vector<TensorSpec>> first) {
     std::uint32_t at = begin_;
     for (; at < program_.n_nodes(); ++at) {
+      if (runs_between_plans(program_.nodes()[at].op.tag)) break;  // the forward runs it
       CYB_ASSIGN(const bool inferred, infer_node(at, at == begin_ ? first : std::nullopt));
       if (!inferred) break;
     }
@@ -200,8 +202,10 @@ class Builder {
     if (!stage_->state.found[v] && has_number_value(spec(v))) CYB_TRY(add_constant(v));
     if (operands_[v].kind != Operand::Kind::kNone) return operands_[v];
     CYB_ASSIGN(const StageSource source, source_of(v));
-    if (source.kind == StageSource::Kind::kHost)
-      return fail(internal_error("a host value: " + value.name));
+    if (source.kind == StageSource::Kind::kHost) {  // a constant under another shape
+      CYB_TRY(add_host(v, {source.dtype, source.shape, source.host}));
+      return operands_[v];
+    }
     operands_[v] = {.kind = Operand::Kind::kTensor,
                     .dtype = source.dtype,
                     .shape = source.shape,
@@ -214,7 +218,12 @@ class Builder {
   /// A value that shapes decide, as a weight of the stage.
   Result<void> add_constant(std::uint32_t v) {
     CYB_ASSIGN(HostTensor tensor, tensor_of_value(spec(v)));
-    const TensorView view = tensor.view();
+    CYB_TRY(add_host(v, tensor.view()));
+    stage_->constants.push_back(std::move(tensor));
+    return {};
+  }
+
+  Result<void> add_host(std::uint32_t v, const TensorView& view) {
     const WeightSource source{program_.values()[v].name,
                               view.dtype,
                               view.shape,
@@ -225,7 +234,6 @@ class Builder {
                     .dtype = view.dtype,
                     .shape = view.shape,
                     .weight = weight.get()};
-    stage_->constants.push_back(std::move(tensor));
     stage_->weights.push_back(std::move(weight));
     return {};
   }
@@ -334,8 +342,20 @@ Result<std::unique_ptr<Stage>> build_first_stage(ConstantWeights& weights, Stage
 
 Result<std::unique_ptr<Stage>> build_next_stage(ConstantWeights& weights, const Stage& before,
                                                 std::vector<TensorSpec> awaited_specs) {
-  return Builder(weights, before.state, before.end, before.depth + 1)
-      .build(std::move(awaited_specs));
+  const TensorProgram::Node& node = weights.program().nodes()[before.end];
+  if (!runs_between_plans(node.op.tag)) {
+    return Builder(weights, before.state, before.end, before.depth + 1)
+        .build(std::move(awaited_specs));
+  }
+  StageState state = before.state;
+  for (std::uint32_t k = 0; k < node.outputs.size(); ++k) {
+    const std::uint32_t v = node.outputs[k];
+    state.found[v] = StageSource{StageSource::Kind::kControl, before.end, k, awaited_specs[k].dtype,
+                                 *awaited_specs[k].bind({}),  nullptr};
+    state.specs[v] = std::move(awaited_specs[k]);
+    state.known[v] = true;
+  }
+  return Builder(weights, std::move(state), before.end + 1, before.depth + 1).build(std::nullopt);
 }
 
 }  // namespace cyb

@@ -17,10 +17,10 @@ namespace cyb {
 
 /// Where the caller, or a later stage, finds a value during a run.
 struct StageSource {
-  enum class Kind : std::uint8_t { kInput, kStage, kHost };
+  enum class Kind : std::uint8_t { kInput, kStage, kHost, kControl };
   Kind kind = Kind::kHost;
-  std::uint32_t stage = 0;  // kStage: how many stages ran before it
-  std::uint32_t index = 0;  // input of the graph, or output of the stage
+  std::uint32_t stage = 0;  // kStage: how many stages ran before it; kControl: the node
+  std::uint32_t index = 0;  // input of the graph, or output of the stage or node
   DType dtype = DType::kF32;
   Shape shape;
   const std::byte* host = nullptr;  // kHost

@@ -52,7 +52,15 @@ Result<void> check_dim(const GraphInput& input, std::size_t axis, std::int64_t g
 Result<std::unique_ptr<TensorForward>> TensorForward::make(const Graph& graph,
                                                            WeightTable& weights) {
   CYB_ASSIGN(TensorProgram program, TensorProgram::prepare(graph, weights.model()));
-  return std::unique_ptr<TensorForward>(new TensorForward(std::move(program), weights));
+  std::unique_ptr<TensorForward> out(new TensorForward(std::move(program), weights));
+  for (std::uint32_t i = 0; i < out->program_.n_nodes(); ++i) {
+    const TensorProgram::Node& node = out->program_.nodes()[i];
+    if (!runs_between_plans(node.op.tag)) continue;
+    auto control = ControlFlow::make(node.op, weights);
+    if (!control) return fail(std::move(control).error().in("graph: " + node.label));
+    out->controls_[i] = *std::move(control);
+  }
+  return out;
 }
 
 Result<void> TensorForward::check_inputs(std::span<const TensorView> inputs) const {
@@ -104,6 +112,8 @@ Result<TensorView> TensorForward::view(const StageSource& source) const {
       return TensorView{source.dtype, source.shape, inputs_[source.index].data};
     case StageSource::Kind::kHost:
       return TensorView{source.dtype, source.shape, source.host};
+    case StageSource::Kind::kControl:
+      return controls_.at(source.stage)->outputs()[source.index];
     case StageSource::Kind::kStage: {
       CYB_ASSIGN(TensorView tensor, path_[source.stage]->executable->output_tensor(source.index));
       tensor.shape = source.shape;
@@ -128,7 +138,19 @@ Result<Stage*> TensorForward::first_stage() {
   return stage.get();
 }
 
-Result<Stage*> TensorForward::next_stage(Stage& stage) {
+Result<std::vector<TensorSpec>> TensorForward::run_control(std::uint32_t node,
+                                                           std::span<const TensorView> inputs,
+                                                           const std::stop_token& stop) {
+  ControlFlow& control = *controls_.at(node);
+  CYB_TRY(control.run(inputs, stop));
+  n_fallback_steps_ += control.n_fallback_steps();
+  std::vector<TensorSpec> specs;
+  for (const TensorView& output : control.outputs())
+    specs.push_back(TensorSpec::of(output.dtype, output.shape));
+  return specs;
+}
+
+Result<Stage*> TensorForward::next_stage(Stage& stage, const std::stop_token& stop) {
   const TensorProgram::Node& node = program_.nodes()[stage.end];
   std::vector<TensorView> views;
   for (const auto& source : stage.awaited) {
@@ -136,7 +158,8 @@ Result<Stage*> TensorForward::next_stage(Stage& stage) {
     if (!source) continue;
     CYB_ASSIGN(views.back(), view(*source));
   }
-  auto specs = run_specs(node.op, views);
+  auto specs =
+      runs_between_plans(node.op.tag) ? run_control(stage.end, views, stop) : run_specs(node.op, views);
   if (!specs) return fail(std::move(specs).error().in("graph: " + node.label));
   std::unique_ptr<Stage>& next = stage.next[shapes_key(*specs)];
   if (next == nullptr) {
@@ -170,13 +193,18 @@ Result<void> TensorForward::run(std::span<const TensorView> inputs, std::stop_to
     path_.push_back(stage);
     CYB_TRY(run_stage(*stage, stop));
     if (stage->end == program_.n_nodes()) break;
-    CYB_ASSIGN(stage, next_stage(*stage));
+    CYB_ASSIGN(stage, next_stage(*stage, stop));
   }
   for (const StageSource& source : stage->outputs) {
     CYB_ASSIGN(const TensorView tensor, view(source));
     outputs_.push_back(tensor);
   }
+  for (const auto& [node, control] : controls_) control->commit();
   return {};
+}
+
+void TensorForward::reset() noexcept {
+  for (const auto& [node, control] : controls_) control->reset();
 }
 
 Result<TensorView> TensorForward::output(std::size_t i) const {

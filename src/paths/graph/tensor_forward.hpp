@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "paths/graph/control.hpp"
 #include "paths/graph/stage.hpp"
 
 namespace cyb {
@@ -25,6 +26,8 @@ class TensorForward {
   /// One run. `inputs`: in the order of inputs(), alive until the outputs have been read.
   /// Errors: InvalidInput, those of the ops, OutOfMemory, Cancelled.
   Result<void> run(std::span<const TensorView> inputs, std::stop_token stop = {});
+  /// The next run starts from empty state; a run that fails leaves the state as it was.
+  void reset() noexcept;
   /// Output i of the last run, on the host; valid until the next one.
   Result<TensorView> output(std::size_t i) const;
 
@@ -39,12 +42,16 @@ class TensorForward {
   StageState first_state(std::span<const TensorView> inputs) const;
   Result<TensorView> view(const StageSource& source) const;
   Result<Stage*> first_stage();
-  Result<Stage*> next_stage(Stage& stage);
+  Result<Stage*> next_stage(Stage& stage, const std::stop_token& stop);
+  Result<std::vector<TensorSpec>> run_control(std::uint32_t node,
+                                              std::span<const TensorView> inputs,
+                                              const std::stop_token& stop);
   Result<void> run_stage(const Stage& stage, const std::stop_token& stop);
 
   TensorProgram program_;
   ConstantWeights weights_;
-  std::map<std::string, std::unique_ptr<Stage>> first_;  // by input shapes
+  std::map<std::string, std::unique_ptr<Stage>> first_;             // by input shapes
+  std::map<std::uint32_t, std::unique_ptr<ControlFlow>> controls_;  // by node
   std::size_t n_built_ = 0;
   std::vector<TensorView> inputs_;  // of the run
   std::vector<Stage*> path_;        // stages of the run

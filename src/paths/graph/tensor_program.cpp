@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ops/control/control.hpp"
 #include "paths/tensor_source.hpp"
 
 namespace cyb {
@@ -147,7 +148,7 @@ class TensorProgram::Builder {
     if (node.op.tag == OpTag::kKvCache) {
       return fail(not_built("KvCache in a graph that is not a language model"));
     }
-    if (info.reference == nullptr && !info.fused) {
+    if (info.reference == nullptr && !info.fused && !is_control(node.op.tag)) {
       return fail(Error(ErrorKind::kDispatch, "D5",
                         "Op::" + std::string(info.name) + " not implemented in graph executor"));
     }

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "import/onnx/lowering.hpp"
-#include "model/graph.hpp"
+#include "model/graph_bodies.hpp"
+#include "ops/control/control.hpp"
 
 namespace cyb::test {
 
@@ -50,7 +51,85 @@ inline Result<HostTensor> decoded(const HostTensor& weight) {
   return (*out)[0];
 }
 
+inline Result<void> run_nodes(const Graph& graph, const Tensors& weights, Tensors& values);
+
+/// A body on its inputs, in their order.
+inline Result<std::vector<HostTensor>> run_body(const GraphNode& node, std::size_t k,
+                                                std::span<const HostTensor> inputs,
+                                                const Tensors& weights) {
+  CYB_ASSIGN(const Graph body, decode_body(node, k));
+  Tensors values;
+  for (std::size_t i = 0; i < inputs.size(); ++i) values.emplace(body.inputs[i].name, inputs[i]);
+  CYB_TRY(run_nodes(body, weights, values));
+  std::vector<HostTensor> out;
+  for (const std::string& name : body.outputs) out.push_back(values.at(name));
+  return out;
+}
+
+inline Result<HostTensor> scalar_of(DType dtype, std::int64_t value) {
+  return copied(dtype, Shape{},
+                std::as_bytes(std::span(&value, 1)).first(dtype == DType::kBool ? 1 : 8));
+}
+
+/// Rounds of a Loop, its stacked outputs joined by the reference of Concat.
+inline Result<std::vector<HostTensor>> run_loop(const GraphNode& node,
+                                                std::vector<HostTensor> inputs,
+                                                const Tensors& weights) {
+  const std::size_t carried = node.op.attrs.u32(1);
+  const std::int64_t count = inputs[0].bytes.empty() ? INT64_MAX : (*inputs[0].ints())[0];
+  bool more = inputs[1].bytes.empty() || (*inputs[1].ints())[0] != 0;
+  std::vector<std::vector<HostTensor>> rows;
+  for (std::int64_t round = 0; more && round < count; ++round) {
+    CYB_ASSIGN(inputs[0], scalar_of(DType::kI64, round));
+    CYB_ASSIGN(inputs[1], scalar_of(DType::kBool, 1));
+    CYB_ASSIGN(std::vector<HostTensor> out, run_body(node, 0, inputs, weights));
+    more = (*out[0].ints())[0] != 0;
+    for (std::size_t k = 0; k < carried; ++k) inputs[2 + k] = out[1 + k];
+    rows.emplace_back(out.begin() + static_cast<std::ptrdiff_t>(1 + carried), out.end());
+  }
+  std::vector<HostTensor> out(inputs.begin() + 2,
+                              inputs.begin() + static_cast<std::ptrdiff_t>(2 + carried));
+  CYB_ASSIGN(const std::vector<TensorSpec> specs, declared_specs(node.op.attrs));
+  for (std::size_t k = carried; k < specs.size(); ++k) {
+    std::vector<std::byte> bytes;
+    Shape row;
+    for (const auto& each : rows) {
+      row = each[k - carried].shape;
+      bytes.insert(bytes.end(), each[k - carried].bytes.begin(), each[k - carried].bytes.end());
+    }
+    std::vector<std::int64_t> dims(row.dims().begin(), row.dims().end());
+    for (std::size_t i = 1; rows.empty() && i < specs[k].rank(); ++i)
+      dims.push_back(specs[k].dims[i].is_constant() ? specs[k].dims[i].constant() : 0);
+    dims.insert(dims.begin(), static_cast<std::int64_t>(rows.size()));
+    CYB_ASSIGN(HostTensor all,
+               copied(specs[k].dtype, Shape{std::span<const std::int64_t>(dims)}, bytes));
+    out.push_back(std::move(all));
+  }
+  return out;
+}
+
+inline Result<void> run_control(const GraphNode& node, const Tensors& weights, Tensors& values) {
+  std::vector<HostTensor> inputs;
+  for (const std::string& name : node.inputs) {
+    const auto value = values.find(name);
+    inputs.push_back(name.empty()            ? HostTensor{}
+                     : value != values.end() ? value->second
+                                             : weights.at(name));
+  }
+  std::vector<HostTensor> out;
+  if (node.op.tag == OpTag::kIf) {
+    const std::size_t branch = (*inputs[0].ints())[0] != 0 ? 0 : 1;
+    CYB_ASSIGN(out, run_body(node, branch, std::span(inputs).subspan(1), weights));
+  } else {
+    CYB_ASSIGN(out, run_loop(node, std::move(inputs), weights));
+  }
+  for (std::size_t k = 0; k < node.outputs.size(); ++k)
+    values.insert_or_assign(node.outputs[k], out[k]);
+  return {};
+}
+
 inline Result<void> run_node(const GraphNode& node, const Tensors& weights, Tensors& values) {
+  if (is_control(node.op.tag)) return run_control(node, weights, values);
   std::vector<HostTensor> held;
   std::vector<TensorView> views;
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {

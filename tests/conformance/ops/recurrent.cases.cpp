@@ -67,6 +67,38 @@ CaseList plain_lstms() {
   return all;
 }
 
+CaseList dynamic_lstms() {
+  CaseList all;
+  for (std::int64_t direction = 0; direction < 3; ++direction) {
+    const std::int64_t d = direction == 2 ? 2 : 1;
+    const Op op = op_of(OpTag::kDynamicLstm, {{"hidden", kH}, {"direction", direction}});
+    for (const DType dtype : {DType::kI8, DType::kU8}) {
+      const std::string name = std::to_string(direction) + "_" + std::string(dtype_name(dtype));
+      const In w = activation({d, kI, 4 * kH}, Fill::kNormal, dtype),
+               r = activation({d, kH, 4 * kH}, Fill::kNormal, dtype);
+      const std::vector<double> scales(static_cast<std::size_t>(d), 0.02),
+          zeros(static_cast<std::size_t>(d), 3);
+      all.push_back({"plain_" + name,
+                     op,
+                     {activation({kT, kB, kI}), w, r, given(scales, DType::kF32),
+                      given(zeros, dtype), given(scales, DType::kF32), given(zeros, dtype)}});
+      const In columns = activation({d, 4 * kH}, Fill::kPositive),
+               column_zeros = activation({d, 4 * kH}, Fill::kSmall, dtype);
+      all.push_back({"full_" + name,
+                     op,
+                     {activation({kT, kB, kI}), w, r, columns, column_zeros, columns, column_zeros,
+                      activation({d, 8 * kH}), activation({d, kB, kH}), activation({d, kB, kH})}});
+    }
+  }
+  all.push_back(
+      {"no_steps",
+       op_of(OpTag::kDynamicLstm, {{"hidden", kH}}),
+       {activation({0, kB, kI}), activation({1, kI, 4 * kH}, Fill::kNormal, DType::kI8),
+        activation({1, kH, 4 * kH}, Fill::kNormal, DType::kI8), given({0.02}, DType::kF32),
+        given({0}, DType::kI8), given({0.02}, DType::kF32), given({0}, DType::kI8)}});
+  return all;
+}
+
 CaseList linear_attentions() {
   CaseList all;
   for (std::int64_t rule = 0; rule < 4; ++rule) {
@@ -88,6 +120,7 @@ const CaseTable kTables[] = {
     {OpTag::kGru, layers(OpTag::kGru, 3, "linear_before_reset")},
     {OpTag::kLstmFull, layers(OpTag::kLstmFull, 4, "input_forget")},
     {OpTag::kLstm, plain_lstms()},
+    {OpTag::kDynamicLstm, dynamic_lstms()},
     {OpTag::kScan,
      {{"f32",
        kScan,

@@ -26,7 +26,7 @@ def as_json(name, array):
 
 def save(name, model, inputs):
     onnx.checker.check_model(model, full_check=True)
-    if name == "rounds":  # the evaluator has no backward Scan
+    if name in ("rounds", "loops"):  # the evaluator has no backward Scan
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         outputs = session.run(None, inputs)
     else:
@@ -158,9 +158,74 @@ def rounds():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"x": x}
 
 
+def branches_model():
+    """Ifs that the run decides: values and a big weight from outside, an If in an If, branches of other lengths, an outer value as an output."""
+    rng = np.random.default_rng(13)
+    t, info, node = TensorProto.FLOAT, helper.make_tensor_value_info, helper.make_node
+    w = rng.standard_normal((20, 20)).astype(np.float32)
+    inner = [helper.make_graph([node("MatMul", ["scaled", "w"], ["deep"])], "deep", [], [info("deep", t, None)]),
+             helper.make_graph([node("Neg", ["h"], ["shallow"])], "shallow", [], [info("shallow", t, None)])]
+    then = helper.make_graph([
+        node("Constant", [], ["two"], value_float=2.0), node("Mul", ["h", "two"], ["scaled"]), node("ReduceMax", ["x"], ["top"], keepdims=0),
+        node("Greater", ["top", "limit"], ["high"]), node("If", ["high"], ["picked"], then_branch=inner[0], else_branch=inner[1]),
+        node("Concat", ["picked", "picked"], ["long"], axis=0), node("Identity", ["h"], ["same"])], "then", [], [info("long", t, None), info("same", t, None)])
+    other = helper.make_graph([node("Sub", ["h", "x"], ["short"]), node("Constant", [], ["k"], value=numpy_helper.from_array(np.ones((1, 20), np.float32)))],
+                              "else", [], [info("short", t, None), info("k", t, None)])
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Greater", ["sum", "zero"], ["positive"]),
+             node("If", ["positive"], ["a", "b"], then_branch=then, else_branch=other), node("Add", ["a", "bias"], ["y"]),
+             node("ReduceSum", ["b"], ["z"], keepdims=0)]
+    tensors = [numpy_helper.from_array(a, n) for n, a in (("w", w), ("zero", np.float32(0)), ("limit", np.float32(2.5)), ("bias", np.ones(20, np.float32)))]
+    x = rng.uniform(-1, 1, (2, 20)).astype(np.float32)
+    graph = helper.make_graph(nodes, "branches", [value("x", x, ["n", 20])], [info("y", t, ["m", 20]), info("z", t, [])], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), x
+
+
+def branches():
+    model, x = branches_model()
+    return model, {"x": np.abs(x)}
+
+
+def branches_deep():
+    model, x = branches_model()
+    return model, {"x": np.abs(x) * np.float32(3)}
+
+
+def branches_else():
+    model, x = branches_model()
+    return model, {"x": -np.abs(x)}
+
+
+def loops():
+    """A Loop with a count and a condition of the run, a state that grows and values that change places; a backward Scan of a length of the run."""
+    t, info, node = TensorProto.FLOAT, helper.make_tensor_value_info, helper.make_node
+    body = helper.make_graph([
+        node("Add", ["a", "b"], ["next"]), node("Identity", ["next"], ["b2"]), node("Identity", ["b"], ["a2"]), node("Unsqueeze", ["next", "axis"], ["lifted"]),
+        node("Concat", ["all", "lifted"], ["all2"], axis=0), node("Less", ["next", "bound"], ["more"]), node("Cast", ["i"], ["f"], to=t),
+        node("Mul", ["f", "x"], ["row"])], "body",
+        [info("i", 7, []), info("c", 9, []), info("a", t, []), info("b", t, []), info("all", t, None)],
+        [info("more", 9, []), info("a2", t, []), info("b2", t, []), info("all2", t, None), info("row", t, ["n"])])
+    scan = helper.make_graph([node("Add", ["acc", "v"], ["acc2"]), node("Mul", ["acc2", "v"], ["out"])], "scan", [info("acc", t, []), info("v", t, [])],
+                             [info("acc2", t, []), info("out", t, [])])
+    none = helper.make_graph([node("Identity", ["c"], ["c2"]), node("Identity", ["x"], ["kept"])], "none", [info("i", 7, []), info("c", 9, [])],
+                             [info("c2", 9, []), info("kept", t, ["n"])])
+    nodes = [node("ReduceMax", ["x"], ["top"], keepdims=0), node("Cast", ["top"], ["count"], to=TensorProto.INT64),
+             node("Loop", ["count", "", "one", "one", "first"], ["a_end", "b_end", "grown", "rows"], body=body),
+             node("Scan", ["zero", "x"], ["total", "products"], body=scan, num_scan_inputs=1, scan_input_directions=[1], scan_output_directions=[1]),
+             node("Cast", ["zero"], ["no_rounds"], to=TensorProto.INT64), node("Less", ["top", "zero"], ["never"]),
+             node("Loop", ["count", "never"], ["nothing"], body=none), node("Shape", ["nothing"], ["none_shape"]),
+             node("Cast", ["none_shape"], ["empty"], to=t)]
+    tensors = [numpy_helper.from_array(a, n) for n, a in (("zero", np.float32(0)), ("one", np.float32(1)), ("bound", np.float32(30)),
+                                                         ("axis", np.array([0], np.int64)), ("first", np.zeros(1, np.float32)))]
+    x = np.array([1, 12, -3, 2], np.float32)
+    outs = [info("a_end", t, []), info("b_end", t, []), info("grown", t, ["k"]), info("rows", t, ["r", "n"]), info("total", t, []), info("products", t, ["n"]),
+            info("empty", t, [2])]
+    graph = helper.make_graph(nodes, "loops", [value("x", x, ["n"])], outs, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"x": x}
+
+
 def main():
     OUT.mkdir(exist_ok=True)
-    for make in (typed_tensors, mlp, functions, outputs, halves, names, rounds):
+    for make in (typed_tensors, mlp, functions, outputs, halves, names, rounds, branches, branches_deep, branches_else, loops):
         save(make.__name__, *make())
 
 
