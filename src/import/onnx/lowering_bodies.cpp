@@ -9,6 +9,35 @@
 #include "import/onnx/lowering_walk.hpp"
 
 namespace cyb::onnx {
+namespace {
+
+/// The branch `name` with its constants left out; empty where there is none or it does not parse.
+std::vector<NodeProto> branch_nodes(const NodeProto& node, std::string_view name,
+                                    std::optional<GraphProto>& graph) {
+  const auto at = std::ranges::find(node.attributes, name, &AttributeProto::name);
+  if (at == node.attributes.end() || at->type != AttributeType::kGraph) return {};
+  auto parsed = parse_graph(at->message);
+  if (!parsed) return {};
+  graph = *std::move(parsed);
+  std::vector<NodeProto> out = graph->nodes;
+  std::erase_if(out, [](const NodeProto& n) { return n.op_type == "Constant"; });
+  return out;
+}
+
+/// What torch exports for x.squeeze(axis): Squeeze(x, axis) where the dimension is 1, else x. Its
+/// rank is known only if it is taken to be the first; Squeeze refuses a dimension that is not 1.
+bool is_squeeze(const NodeProto& node) {
+  std::optional<GraphProto> yes, no;
+  const std::vector<NodeProto> then = branch_nodes(node, "then_branch", yes);
+  const std::vector<NodeProto> other = branch_nodes(node, "else_branch", no);
+  if (node.outputs.size() != 1 || then.size() != 1 || other.size() != 1) return false;
+  const NodeProto &squeeze = then[0], &same = other[0];
+  const bool axes = squeeze.inputs.size() == 2 || !squeeze.attributes.empty();
+  return squeeze.op_type == "Squeeze" && axes && same.op_type == "Identity" &&
+         same.inputs.size() == 1 && squeeze.inputs[0] == same.inputs[0];
+}
+
+}  // namespace
 
 Result<void> Lowering::enter(const NodeProto& node, const FunctionProto& f) {
   if (frames_.size() > kMaxSubgraphDepth)
@@ -51,6 +80,11 @@ Result<void> Lowering::lower_control(const NodeProto& node, std::int64_t opset,
         inputs.size() == 1 && inputs[0] != 0 ? builder_.known(inputs[0]) : nullptr;
     if (condition != nullptr && condition->dtype == DType::kBool && condition->bytes.size() == 1)
       return decide(node, condition->bytes[0] != std::byte{0});
+    if (is_squeeze(node)) {
+      out_.assumptions.push_back(fmt::format(
+          "{} squeezes a dimension: a run where it is not 1 is an error", shown_node(node)));
+      return decide(node, true);
+    }
   } else {
     if (opset < 9) return fail(not_built(fmt::format("{} of opset {}", node.op_type, opset)));
     CYB_ASSIGN(std::optional<Rounds> known, begin_rounds(node, inputs, builder_));
