@@ -95,7 +95,8 @@ double ulps(float got, Exact exact) {
   return static_cast<double>(std::fabs(static_cast<Exact>(got) - exact) / ulp);
 }
 
-/// Whether `got` is `near` rounded: half an ulp and the error of `near`, which is far from 0.01 ulp.
+/// Whether `got` is `near` rounded: half an ulp and the error of `near`, which is far from 0.01
+/// ulp.
 bool clearly_right(float got, double near) {
   return static_cast<float>(near) == got || (std::isnan(near) && std::isnan(got));
 }

@@ -20,8 +20,7 @@ void lower_dft(Call& c) {
 /// [batch, length] is a real signal, as [batch, length, 1] is.
 void lower_stft(Call& c) {
   const Val signal = c.rank(c.in(0)) == 2 ? c.reshape(c.in(0), {0, -1, 1}) : c.in(0);
-  c.out(0,
-        c.emit("Stft", {{"onesided", c.i("onesided", 1)}}, {signal, c.in(1), c.in(2), c.in(3)}));
+  c.out(0, c.emit("Stft", {{"onesided", c.i("onesided", 1)}}, {signal, c.in(1), c.in(2), c.in(3)}));
 }
 
 void lower_window(Call& c) {

@@ -1,6 +1,6 @@
-// ControlFlow: a node that the forward runs itself, between two plans: If and Loop, whose bodies are
-// forwards of their own, and ops that keep state from run to run. A Loop's bounds are errors, never
-// a silent stop; state changes only with a run that succeeded.
+// ControlFlow: a node that the forward runs itself, between two plans: If and Loop, whose bodies
+// are forwards of their own, and ops that keep state from run to run. A Loop's bounds are errors,
+// never a silent stop; state changes only with a run that succeeded.
 #pragma once
 
 #include <memory>

@@ -158,8 +158,8 @@ Result<Stage*> TensorForward::next_stage(Stage& stage, const std::stop_token& st
     if (!source) continue;
     CYB_ASSIGN(views.back(), view(*source));
   }
-  auto specs =
-      runs_between_plans(node.op.tag) ? run_control(stage.end, views, stop) : run_specs(node.op, views);
+  auto specs = runs_between_plans(node.op.tag) ? run_control(stage.end, views, stop)
+                                               : run_specs(node.op, views);
   if (!specs) return fail(std::move(specs).error().in("graph: " + node.label));
   std::unique_ptr<Stage>& next = stage.next[shapes_key(*specs)];
   if (next == nullptr) {
