@@ -33,7 +33,7 @@ class KvCacheStep final : public CpuStep {
 
   void run(const Run& run, unsigned thread) const noexcept override {
     auto* half = reinterpret_cast<std::uint16_t*>(run.thread_scratch[thread]);
-    const std::size_t batch = dim(k_.shape, 0), total = dim(k_out_.shape, 2);
+    const std::size_t batch = dim(k_.shape, 0), total = dim(run_shape(k_out_, run.params), 2);
     for (Share s(batch * heads_ * rows_, thread, run.n_threads); s.begin < s.end; ++s.begin) {
       const SequenceSpan& sequence = run.params.sequences[s.begin / (heads_ * rows_)];
       write(run, sequence, s.begin / rows_ % heads_, s.begin % rows_, s.begin * dim_, half);
@@ -138,7 +138,6 @@ class SdpaStep final : public CpuStep {
         rows_(dim(q_.shape, 2)),
         dim_(dim(q_.shape, 3)),
         kv_heads_(dim(k_.shape, 1)),
-        total_(dim(k_.shape, 2)),
         padded_(round_up(dim_, 16)),
         counter_(build.counter()) {
     const std::size_t floats = 2 * kChunkKeys * padded_ + kQueries * (2 * padded_ + 4 + 4) +
@@ -160,6 +159,7 @@ class SdpaStep final : public CpuStep {
   void item(const Run& run, std::size_t head, std::size_t first,
             std::byte* scratch) const noexcept {
     const std::size_t n = std::min(kQueries, rows_ - first);
+    const std::size_t total = dim(run_shape(k_, run.params), 2);
     auto* lo = reinterpret_cast<std::int64_t*>(scratch);
     auto* hi = lo + kQueries;
     auto* o = reinterpret_cast<float*>(hi + kQueries);
@@ -169,8 +169,8 @@ class SdpaStep final : public CpuStep {
     float *k_pages = part_sum + kQueries, *v_pages = k_pages + kChunkKeys * padded_,
           *attend = v_pages + kChunkKeys * padded_;
     for (std::size_t i = 0; i < n; ++i) {
-      const auto position = static_cast<std::int64_t>(total_ - rows_ + first + i);
-      hi[i] = a_.causal ? position + 1 : static_cast<std::int64_t>(total_);
+      const auto position = static_cast<std::int64_t>(total - rows_ + first + i);
+      hi[i] = a_.causal ? position + 1 : static_cast<std::int64_t>(total);
       lo[i] =
           a_.window == 0 ? 0 : std::max<std::int64_t>(0, position + 1 - std::int64_t{a_.window});
       max[i] = -std::numeric_limits<float>::infinity();
@@ -185,8 +185,8 @@ class SdpaStep final : public CpuStep {
                             : a_.scale;
     for (std::size_t key = static_cast<std::size_t>(lo[0]) / kChunkKeys * kChunkKeys;
          key < static_cast<std::size_t>(hi[n - 1]); key += kChunkKeys) {
-      const std::size_t n_keys = std::min(kChunkKeys, total_ - key);
-      load_chunk(run, kv_head * total_ + key, n_keys, k_pages, v_pages);
+      const std::size_t n_keys = std::min(kChunkKeys, total - key);
+      load_chunk(run, kv_head * total + key, n_keys, k_pages, v_pages);
       const std::byte *k_list[4], *v_list[4];
       const std::size_t pages = (n_keys + kPageTokens - 1) / kPageTokens;
       for (std::size_t p = 0; p < pages; ++p) {
@@ -235,7 +235,7 @@ class SdpaStep final : public CpuStep {
 
   SdpaAttrs a_;
   Operand q_, k_, v_, out_;
-  std::size_t heads_, rows_, dim_, kv_heads_, total_, padded_, counter_;
+  std::size_t heads_, rows_, dim_, kv_heads_, padded_, counter_;
 };
 
 /// y = x with dimension i of y taken from dimension perm[i] of x; 4-byte elements.

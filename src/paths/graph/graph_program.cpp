@@ -19,8 +19,8 @@ std::vector<std::int64_t> bind_symbols(std::span<const std::string> symbols, std
 
 }  // namespace
 
-Result<Plan> GraphProgram::plan(std::uint32_t n_new, std::uint32_t n_past) const {
-  const std::vector<std::int64_t> symbols = bind_symbols(symbols_, n_new, n_past);
+Result<Plan> GraphProgram::plan(std::uint32_t n_new, std::uint32_t max_past) const {
+  const std::vector<std::int64_t> symbols = bind_symbols(symbols_, n_new, max_past);
   std::vector<Operand> operands(values_.size());
   for (std::size_t v = 1; v < values_.size(); ++v) {
     const auto shape = values_[v].spec.bind(symbols);
@@ -30,7 +30,9 @@ Result<Plan> GraphProgram::plan(std::uint32_t n_new, std::uint32_t n_past) const
     operands[v] = {.kind = values_[v].kind,
                    .dtype = values_[v].spec.dtype,
                    .shape = *shape,
-                   .weight = values_[v].weight};
+                   .weight = values_[v].weight,
+                   .past_axis = takes_any_past_ ? values_[v].past_axis : std::int8_t{-1},
+                   .max_past = max_past};
   }
   Plan plan;
   plan.max_tokens = n_new;
