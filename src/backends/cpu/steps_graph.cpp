@@ -28,7 +28,7 @@ class KvCacheStep final : public CpuStep {
         heads_(dim(k_.shape, 1)),
         rows_(dim(k_.shape, 2)),
         dim_(dim(k_.shape, 3)) {
-    build.want_thread(round_up(dim_, 16) * 2 * sizeof(float));
+    build.want_thread(round_up(dim_, 16) * kPageTokens * sizeof(float));
   }
 
   void run(const Run& run, unsigned thread) const noexcept override {
@@ -39,10 +39,18 @@ class KvCacheStep final : public CpuStep {
       write(run, sequence, s.begin / rows_ % heads_, s.begin % rows_, s.begin * dim_, half);
     }
     run.pool->barrier();
-    for (Share s(batch * heads_ * total, thread, run.n_threads); s.begin < s.end; ++s.begin) {
-      const SequenceSpan& sequence = run.params.sequences[s.begin / (heads_ * total)];
-      const std::size_t end = sequence.past_tokens + rows_;
-      read(run, sequence, s.begin / total % heads_, end - total + s.begin % total, s.begin * dim_);
+    auto* page = reinterpret_cast<float*>(run.thread_scratch[thread]);
+    for (std::size_t i = 0; i < batch; ++i) {
+      const SequenceSpan& sequence = run.params.sequences[i];
+      const std::size_t end = sequence.past_tokens + rows_, begin = end - total;
+      const std::size_t first = begin / kPageTokens;
+      const std::size_t pages = (end + kPageTokens - 1) / kPageTokens - first;
+      for (Share s(heads_ * pages, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+        const std::size_t head = s.begin / pages, at = (first + s.begin % pages) * kPageTokens;
+        const std::size_t lo = std::max(at, begin), hi = std::min(at + kPageTokens, end);
+        read(run, sequence, {head, lo, hi, ((i * heads_ + head) * total + lo - begin) * dim_},
+             page);
+      }
     }
   }
 
@@ -68,22 +76,38 @@ class KvCacheStep final : public CpuStep {
                   reinterpret_cast<std::uint16_t*>(run.kv->v(page, layer_, h)) + slot * padded);
   }
 
-  void read(const Run& run, const SequenceSpan& sequence, std::size_t head, std::size_t position,
-            std::size_t at) const noexcept {
-    const std::size_t slot = position % kPageTokens, padded = round_up(dim_, 16);
-    const std::uint32_t page = sequence.pages[position / kPageTokens];
-    const auto h = static_cast<std::uint32_t>(head);
-    float *k = run.out(k_out_) + at, *v = run.out(v_out_) + at;
-    const std::byte *k_page = run.kv->k(page, layer_, h), *v_page = run.kv->v(page, layer_, h);
+  /// Positions [lo, hi) of one page and head; `at`: where position lo goes.
+  struct Piece {
+    std::size_t head, lo, hi, at;
+  };
+
+  /// `values`: room for a page of K or V as f32.
+  void read(const Run& run, const SequenceSpan& sequence, const Piece& piece,
+            float* values) const noexcept {
+    const std::size_t padded = round_up(dim_, 16), slot = piece.lo % kPageTokens;
+    const std::uint32_t page = sequence.pages[piece.lo / kPageTokens];
+    const auto h = static_cast<std::uint32_t>(piece.head);
+    float *k = run.out(k_out_) + piece.at, *v = run.out(v_out_) + piece.at;
+    const float *k_page, *v_page;  // [D][16], [16][Dp]
     if (run.kv->f32()) {
-      const auto* from = reinterpret_cast<const float*>(k_page) + slot;
-      for (std::size_t d = 0; d < dim_; ++d) k[d] = from[kPageTokens * d];
-      std::memcpy(v, reinterpret_cast<const float*>(v_page) + slot * padded, dim_ * sizeof(float));
-      return;
+      k_page = reinterpret_cast<const float*>(run.kv->k(page, layer_, h));
+    } else {
+      run.k->from_f16(reinterpret_cast<const std::uint16_t*>(run.kv->k(page, layer_, h)),
+                      dim_ * kPageTokens, values);
+      k_page = values;
     }
-    const auto* from = reinterpret_cast<const std::uint16_t*>(k_page) + slot;
-    for (std::size_t d = 0; d < dim_; ++d) run.k->from_f16(from + kPageTokens * d, 1, k + d);
-    run.k->from_f16(reinterpret_cast<const std::uint16_t*>(v_page) + slot * padded, dim_, v);
+    for (std::size_t i = 0; i < piece.hi - piece.lo; ++i) {
+      for (std::size_t d = 0; d < dim_; ++d) k[i * dim_ + d] = k_page[kPageTokens * d + slot + i];
+    }
+    if (run.kv->f32()) {
+      v_page = reinterpret_cast<const float*>(run.kv->v(page, layer_, h));
+    } else {
+      run.k->from_f16(reinterpret_cast<const std::uint16_t*>(run.kv->v(page, layer_, h)),
+                      padded * kPageTokens, values);
+      v_page = values;
+    }
+    for (std::size_t i = 0; i < piece.hi - piece.lo; ++i)
+      std::memcpy(v + i * dim_, v_page + (slot + i) * padded, dim_ * sizeof(float));
   }
 
   std::uint32_t layer_;
