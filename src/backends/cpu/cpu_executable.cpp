@@ -277,13 +277,14 @@ void CpuExecutable::copy_params(const StepParams& params) {
 /// Room for the partial results of attention that is split by key chunks: as many chunks as the
 /// store's pages can hold.
 Result<void> CpuExecutable::want_partials(const StepParams& params) {
-  if (!uses_kv_ || partial_bytes_per_chunk_ == 0) return {};
+  if (!uses_kv_) return {};
+  pages_.reserve(params.kv->n_pages());
+  if (partial_bytes_per_chunk_ == 0) return {};
   const std::size_t chunks = params.kv->n_pages() / (kChunkKeys / kPageTokens) + 1;
   const std::size_t bytes = partial_bytes_per_chunk_ * chunks;
   if (partials_.size() < bytes) {
     CYB_ASSIGN(partials_, Buffer::allocate(bytes, "cpu"));
   }
-  pages_.reserve(params.kv->n_pages());
   return {};
 }
 

@@ -8,6 +8,8 @@
 namespace cyb {
 namespace {
 
+constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // sums of offsets cannot wrap
+
 std::vector<std::int64_t> bind_symbols(std::span<const std::string> symbols, std::uint32_t n_new,
                                        std::uint32_t n_past) {
   std::vector<std::int64_t> values;
@@ -43,8 +45,12 @@ Result<Plan> GraphProgram::plan(std::uint32_t n_new, std::uint32_t max_past) con
     for (const std::uint32_t v : node.outputs) {
       const std::uint32_t root = values_[v].alias_of;
       if (root == v) {
-        operands[v].offset =
-            arena.alloc(tensor_bytes(operands[v].dtype, operands[v].shape).value_or(0));
+        const auto size = tensor_bytes(operands[v].dtype, operands[v].shape);
+        if (!size || *size > kMaxTensorBytes) {
+          return fail(
+              out_of_memory("graph", size.value_or(UINT64_MAX), kMaxTensorBytes).in(node.label));
+        }
+        operands[v].offset = arena.alloc(*size);
         ending[std::min<std::size_t>(values_[v].last_use, nodes_.size())].push_back(v);
       } else {
         operands[v].offset = operands[root].offset;

@@ -14,6 +14,7 @@ namespace cyb {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // sums of offsets cannot wrap
 
 class Builder {
  public:
@@ -70,6 +71,12 @@ class Builder {
     if (outputs.size() != node.outputs.size())
       return fail(internal_error("another number of outputs than validated: " + node.label));
     for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const auto shape = outputs[k].bind({});
+      const auto size = shape ? tensor_bytes(outputs[k].dtype, *shape) : std::nullopt;
+      if (!size || *size > kMaxTensorBytes) {
+        return fail(
+            out_of_memory("graph", size.value_or(UINT64_MAX), kMaxTensorBytes).in(node.label));
+      }
       spec(node.outputs[k]) = std::move(outputs[k]);
       stage_->state.known[node.outputs[k]] = true;
     }
@@ -207,10 +214,9 @@ class Builder {
     const std::uint32_t shared = shared_memory(at, outputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const std::uint32_t v = outputs[k];
-      const auto size = tensor_bytes(step.outputs[k].dtype, step.outputs[k].shape);
-      if (!size)
-        return fail(shape_mismatch(step.label, "a tensor that memory can hold", spec(v).text()));
-      step.outputs[k].offset = shared == kNone ? arena_.alloc(*size) : operands_[shared].offset;
+      const std::uint64_t size =
+          tensor_bytes(step.outputs[k].dtype, step.outputs[k].shape).value_or(0);
+      step.outputs[k].offset = shared == kNone ? arena_.alloc(size) : operands_[shared].offset;
       operands_[v] = step.outputs[k];
       ending[life_[v]].push_back(v);
     }
