@@ -8,7 +8,7 @@ namespace cyb {
 namespace {
 
 constexpr std::uint32_t kMaxRows = 64;
-constexpr std::uint32_t kPastUnit = 64;        // plans are for multiples of it
+constexpr std::uint32_t kPastUnit = 64;         // plans are for multiples of it
 constexpr std::size_t kMaxKept = 4;             // plans
 constexpr std::uint32_t kMaxLogits = 8u << 20;  // values of [S, V] in one run
 

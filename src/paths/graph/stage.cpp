@@ -14,7 +14,6 @@ namespace cyb {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
-constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // sums of offsets cannot wrap
 
 class Builder {
  public:
@@ -71,12 +70,7 @@ class Builder {
     if (outputs.size() != node.outputs.size())
       return fail(internal_error("another number of outputs than validated: " + node.label));
     for (std::size_t k = 0; k < outputs.size(); ++k) {
-      const auto shape = outputs[k].bind({});
-      const auto size = shape ? tensor_bytes(outputs[k].dtype, *shape) : std::nullopt;
-      if (!size || *size > kMaxTensorBytes) {
-        return fail(
-            out_of_memory("graph", size.value_or(UINT64_MAX), kMaxTensorBytes).in(node.label));
-      }
+      CYB_TRY(check_size(outputs[k], node.label));
       spec(node.outputs[k]) = std::move(outputs[k]);
       stage_->state.known[node.outputs[k]] = true;
     }
@@ -213,24 +207,17 @@ class Builder {
     const auto& outputs = program_.nodes()[members.empty() ? at : members.back()].outputs;
     const std::uint32_t shared = shared_memory(at, outputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
-      const std::uint32_t v = outputs[k];
-      const std::uint64_t size =
-          tensor_bytes(step.outputs[k].dtype, step.outputs[k].shape).value_or(0);
-      step.outputs[k].offset = shared == kNone ? arena_.alloc(size) : operands_[shared].offset;
-      operands_[v] = step.outputs[k];
-      ending[life_[v]].push_back(v);
+      Operand& out = operands_[outputs[k]] = step.outputs[k];
+      const std::uint64_t size = tensor_bytes(out.dtype, out.shape).value_or(0);
+      out.offset = shared == kNone ? arena_.alloc(size) : operands_[shared].offset;
+      step.outputs[k] = out;
+      ending[life_[outputs[k]]].push_back(outputs[k]);
     }
     if (shared != kNone) taken_[shared] = true;
     const TensorProgram::Value& first = program_.values()[program_.nodes()[at].outputs[0]];
     stage_->steps.push_back({op_names(step), first.name});
     plan_.steps.push_back(std::move(step));
     return {};
-  }
-
-  static std::string op_names(const Step& step) {
-    std::string names(op_info(step.op.tag).name);
-    for (const FusedOp& fused : step.fused) names += "+" + std::string(op_info(fused.op.tag).name);
-    return names;
   }
 
   /// Root of an input whose memory the only output of a step takes over; kNone: none.

@@ -40,4 +40,18 @@ Result<HostTensor> tensor_of_value(const TensorSpec& spec) {
   return tensor;
 }
 
+Result<void> check_size(const TensorSpec& spec, const std::string& label) {
+  constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;
+  const auto shape = spec.bind({});
+  const auto size = shape ? tensor_bytes(spec.dtype, *shape) : std::nullopt;
+  if (size && *size <= kMaxTensorBytes) return {};
+  return fail(out_of_memory("graph", size.value_or(UINT64_MAX), kMaxTensorBytes).in(label));
+}
+
+std::string op_names(const Step& step) {
+  std::string names(op_info(step.op.tag).name);
+  for (const FusedOp& fused : step.fused) names += "+" + std::string(op_info(fused.op.tag).name);
+  return names;
+}
+
 }  // namespace cyb

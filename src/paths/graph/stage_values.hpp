@@ -1,6 +1,7 @@
 // What shapes alone say about the values of a stage.
 #pragma once
 
+#include "backends/plan.hpp"
 #include "paths/graph/tensor_program.hpp"
 
 namespace cyb {
@@ -13,5 +14,9 @@ bool concrete(const TensorSpec& spec);
 bool has_number_value(const TensorSpec& spec);
 /// The tensor of such a spec.
 Result<HostTensor> tensor_of_value(const TensorSpec& spec);
+/// OutOfMemory for a concrete tensor so large that sums of offsets could wrap.
+Result<void> check_size(const TensorSpec& spec, const std::string& label);
+/// "Conv+Sigmoid+Mul".
+std::string op_names(const Step& step);
 
 }  // namespace cyb
