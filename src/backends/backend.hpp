@@ -101,6 +101,10 @@ class Executable {
   virtual Result<TensorView> output_tensor(std::size_t i) = 0;
   /// Steps that run on the reference because the backend has no kernel.
   virtual std::uint32_t n_fallback_steps() const noexcept = 0;
+  /// True for a step that n_fallback_steps() counts.
+  virtual bool is_fallback(std::size_t /*step*/) const noexcept { return false; }
+  /// Memory of its own, weights apart.
+  virtual std::uint64_t own_bytes() const noexcept { return 0; }
 };
 
 class Backend {
@@ -114,6 +118,10 @@ class Backend {
   /// Own kernel for this op on these operands (fallback not counted). Pure: same answer for same
   /// arguments.
   virtual bool supports(const Op& op, std::span<const TensorSpec> inputs) const = 0;
+
+  /// True where a step with these fused ops runs as one. The bits are those of the ops one by one
+  /// on the reference; elsewhere the difference is within class F. Pure.
+  virtual bool fuses(const Step& /*step*/) const { return false; }
 
   /// Names the packed layout ("cpu-panel16-1-avx2"); weights packed under another name must not be
   /// loaded.

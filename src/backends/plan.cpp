@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "backends/backend.hpp"
 
 namespace cyb {
@@ -17,6 +20,34 @@ Result<void> check_tensors(const Plan& plan, const StepParams& params) {
       return fail(internal_error(fmt::format("tensor {} does not fit its plan", i)));
   }
   return {};
+}
+
+FusedSlots fused_slots(const Step& step) {
+  const std::size_t n = step.fused.size() + 1;
+  std::vector<std::size_t> last_use(n, 0);  // fused op that reads a result last
+  for (std::size_t i = 0; i < step.fused.size(); ++i) {
+    for (const FusedInput& in : step.fused[i].inputs) {
+      if (in.is_result) last_use[in.index] = i;
+    }
+  }
+  FusedSlots slots{.of = std::vector<std::uint32_t>(n, 0)};
+  for (std::size_t result = 1; result < n; ++result) {
+    const auto taken = [&](std::uint32_t slot) {
+      for (std::size_t r = 0; r < result; ++r) {
+        if (slots.of[r] == slot && last_use[r] > result - 1) return true;
+      }
+      return false;
+    };
+    while (taken(slots.of[result])) ++slots.of[result];
+    slots.n = std::max(slots.n, slots.of[result] + 1);
+  }
+  return slots;
+}
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 TensorView present_tensor(TensorView tensor) noexcept {

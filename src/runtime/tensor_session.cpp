@@ -38,7 +38,8 @@ Result<std::unique_ptr<TensorSession>> TensorSession::open(std::shared_ptr<const
   CYB_ASSIGN(session->backend_, create_backend(options.backend, wanted));
   session->model_ = std::move(model);
   session->weights_ = std::make_unique<WeightTable>(session->model_, session->backend_);
-  CYB_ASSIGN(session->forward_, TensorForward::make(graph, *session->weights_));
+  CYB_ASSIGN(session->forward_,
+             TensorForward::make(graph, *session->weights_, {.fuse = options.fuse}));
   return session;
 }
 
@@ -66,6 +67,17 @@ Result<void> TensorSession::run(std::span<const NamedTensor> inputs, std::stop_t
                                           this->inputs()[i].name, all())));
   }
   return forward_->run(ordered, std::move(stop));
+}
+
+std::vector<StepRecord> TensorSession::steps() const {
+  std::vector<StepRecord> records;
+  for (const Stage* stage : forward_->path()) {
+    for (std::size_t i = 0; i < stage->steps.size() && i < stage->times.size(); ++i) {
+      const StepInfo& step = stage->steps[i];
+      records.push_back({step.op, step.name, step.fallback, stage->times[i]});
+    }
+  }
+  return records;
 }
 
 }  // namespace cyb

@@ -20,10 +20,18 @@ struct NamedTensor {
   TensorView tensor;
 };
 
+/// A step of the last run, for people.
+struct StepRecord {
+  std::string op;    // "Conv+Sigmoid+Mul": what ran as one
+  std::string name;  // first output of the node
+  bool fallback = false;
+  StepTime time; // of the steady clock
+};
+
 class TensorSession {
 public:
-  /// Of the options, path ("auto" or "graph"), backend, isa, n_threads, exact
-  /// and allow_fallback are looked at. Errors: D codes, BackendInit, G codes,
+  /// Of the options, path ("auto" or "graph"), backend, isa, n_threads, exact,
+  /// allow_fallback and fuse are looked at. Errors: D codes, BackendInit, G codes,
   /// MissingTensor, NotBuilt.
   static Result<std::unique_ptr<TensorSession>>
   open(std::shared_ptr<const Model> model, const EngineOptions &options = {});
@@ -51,6 +59,11 @@ public:
   std::uint32_t n_fallback_steps() const noexcept {
     return forward_->n_fallback_steps();
   }
+
+  /// Measures the steps of the runs that follow; steps() then lists those of
+  /// the last one in the order they ran.
+  void measure(bool on) noexcept { forward_->measure(on); }
+  std::vector<StepRecord> steps() const;
 
 private:
   TensorSession() = default;

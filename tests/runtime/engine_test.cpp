@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
 #include <cmath>
+#include <cstring>
 
 #include "model/config.hpp"
 #include "runtime/bench.hpp"
@@ -94,10 +94,11 @@ TEST(EngineLoad, Cancelled) {
 }
 
 // After the first decode step a step allocates nothing, in this code and in everything below it.
-void expect_no_allocation(const std::string& backend, bool exact) {
+void expect_no_allocation(const std::string& backend, bool exact,
+                          const std::string& path = "curated") {
   EngineOptions options;
   options.backend = backend;
-  options.path = "curated";
+  options.path = path;
   options.exact = exact;
   options.n_threads = regime_threads();
   options.isa = backend == "cpu" ? regime_isa() : "";
@@ -111,11 +112,43 @@ void expect_no_allocation(const std::string& backend, bool exact) {
   };
   for (int i = 0; i < 2; ++i) CYB_ASSERT_OK(user.advance(next, sink));
   const AllocationCount count;
-  for (int i = 0; i < 40; ++i) {  // over two page boundaries
+  // Over page boundaries; the graph's plan is for up to 64 past positions.
+  for (int i = 0; i < (path == "graph" ? 28 : 40); ++i) {
     const auto done = user.advance(next, sink);
     if (!done) FAIL() << done.error().text();
   }
-  EXPECT_EQ(count.news(), 0u) << backend;
+  EXPECT_EQ(count.news(), 0u) << backend << " " << path;
+}
+TEST(Allocations, NoneInADecodeStepOfTheGraph) {
+  expect_no_allocation("cpu", false, "graph");
+}
+/// The graph's plans are for up to so many past positions: one position after the other, over the
+/// ends of such plans, gives the bits of long chunks.
+TEST(GraphPath, PositionsOneByOneGiveTheBitsOfChunks) {
+  for (const std::string backend : {"cpu", "reference"}) {
+    EngineOptions options;
+    options.backend = backend;
+    options.path = "graph";
+    options.n_threads = regime_threads();
+    options.max_sequences = 2;
+    const auto engine = tiny_engine("llama3", options);
+    const std::vector<std::int32_t> ids = some_ids(100);
+    ASSERT_GT(engine->ctx_tokens(), ids.size());
+    Session chunks(engine), single(engine);
+    value(chunks.prefill(ids));
+    value(single.prefill(std::span(ids).first(60)));
+    {
+      auto user = value(single.use());
+      for (const std::int32_t id : std::span(ids).subspan(60))
+        CYB_ASSERT_OK(user.append(std::span(&id, 1)));
+      const auto got = user.last_logits();
+      auto other = value(chunks.use());
+      const auto want = other.last_logits();
+      ASSERT_EQ(got.size(), want.size());
+      ASSERT_FALSE(want.empty());
+      EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size_bytes()), 0) << backend;
+    }
+  }
 }
 TEST(Allocations, NoneInADecodeStepOnCpu) {
   expect_no_allocation("cpu", false);

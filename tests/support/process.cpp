@@ -92,7 +92,7 @@ class Pump {
 
  private:
   void after_first_byte(const ProcessResult& result) {
-    if (result.out.empty()) return;
+    if (result.out.empty() && !options_.interrupt_from_start) return;
     if (first_byte_ == Clock::time_point{}) first_byte_ = Clock::now();
     if (options_.close_stdout_early && out_.read >= 0) Pipe::close(out_.read);
     const auto wait = std::chrono::milliseconds(options_.interrupt_after_ms);

@@ -17,6 +17,7 @@ struct ProcessOptions {
   unsigned timeout_s = 300;              // then SIGKILL
   bool close_stdout_early = false;       // closes the reading end after the first byte
   unsigned interrupt_after_ms = 0;  // sends SIGINT once, this long after the first byte on stdout
+  bool interrupt_from_start = false;  // the time counts from the start instead
 };
 
 ProcessResult run_process(const std::vector<std::string>& command,

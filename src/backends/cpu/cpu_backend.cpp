@@ -6,6 +6,7 @@
 #include <array>
 
 #include "backends/cpu/cpu_executable.hpp"
+#include "backends/cpu/fused.hpp"
 
 namespace cyb {
 namespace cpu {
@@ -30,6 +31,7 @@ class CpuBackend final : public Backend {
   bool supports(const Op& op, std::span<const TensorSpec> inputs) const override {
     return has_kernel(op, inputs);
   }
+  bool fuses(const Step& step) const override { return can_fuse(step); }
 
   std::string layout_id() const override { return kPanelLayoutId; }
   std::uint64_t packed_bytes(const WeightSource& source, WeightUse use) const override {

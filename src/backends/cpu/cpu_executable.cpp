@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/fused.hpp"
 #include "ops/attention/kv_cache.hpp"
 #include "ops/blocks.hpp"
 #include "ops/math/elementary.hpp"
@@ -103,10 +104,18 @@ Result<void> CpuExecutable::build_steps() {
               .n_threads = context_.pool->size(),
               .exact = context_.exact,
               .max_tokens = plan_.max_tokens};
-  for (const Step& step : plan_.steps) {
-    auto made = make_step(step, build);
-    if (!made) return fail(std::move(made).error().in(step.label));
-    CYB_TRY(note_step(step, *std::move(made)));
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
+    fallback_.push_back(false);
+    if (step.fused.empty() || !FusedOps::takes_own_op(step)) {
+      auto made = make_step(step, build);
+      if (!made) return fail(std::move(made).error().in(step.label));
+      CYB_TRY(note_step(step, *std::move(made)));
+    }
+    if (!step.fused.empty()) {
+      CYB_ASSIGN(StepPtr fused, make_fused_step(step, build));
+      CYB_TRY(note_step(step, std::move(fused)));
+    }
     note_inputs(step);
   }
   return allocate(build);
@@ -115,6 +124,7 @@ Result<void> CpuExecutable::build_steps() {
 /// `kernel` is null where the reference has to do it.
 Result<void> CpuExecutable::note_step(const Step& step, StepPtr kernel) {
   fallbacks_.emplace_back();
+  owners_.push_back(static_cast<std::uint32_t>(fallback_.size() - 1));
   if (kernel == nullptr) {
     const OpInfo& info = op_info(step.op.tag);
     if (!context_.allow_fallback) {
@@ -127,6 +137,7 @@ Result<void> CpuExecutable::note_step(const Step& step, StepPtr kernel) {
     if (stateful) return fail(unsupported_op(info.name, "cpu", dtype_text(step)).in(step.label));
     fallbacks_.back().emplace(step);
     ++n_fallback_;
+    fallback_.back() = true;
   }
   steps_.push_back(std::move(kernel));
   return {};
@@ -253,7 +264,8 @@ void CpuExecutable::copy_params(const StepParams& params) {
                      .output_rows = output_rows_,
                      .sequences = sequences_,
                      .kv = params.kv,
-                     .tensors = tensors_},
+                     .tensors = tensors_,
+                     .times = params.times},
           .kv = static_cast<CpuKvStore*>(params.kv),
           .shared = shared_.data(),
           .thread_scratch = thread_scratch_.data(),
@@ -265,13 +277,14 @@ void CpuExecutable::copy_params(const StepParams& params) {
 /// Room for the partial results of attention that is split by key chunks: as many chunks as the
 /// store's pages can hold.
 Result<void> CpuExecutable::want_partials(const StepParams& params) {
-  if (!uses_kv_ || partial_bytes_per_chunk_ == 0) return {};
+  if (!uses_kv_) return {};
+  pages_.reserve(params.kv->n_pages());
+  if (partial_bytes_per_chunk_ == 0) return {};
   const std::size_t chunks = params.kv->n_pages() / (kChunkKeys / kPageTokens) + 1;
   const std::size_t bytes = partial_bytes_per_chunk_ * chunks;
   if (partials_.size() < bytes) {
     CYB_ASSIGN(partials_, Buffer::allocate(bytes, "cpu"));
   }
-  pages_.reserve(params.kv->n_pages());
   return {};
 }
 
@@ -307,9 +320,23 @@ void CpuExecutable::walk(std::size_t begin, std::size_t end, unsigned thread,
     // a later decision.
     if (thread == 0 && stop.stop_requested()) stop_after_.store(i, std::memory_order_relaxed);
     run_.pool->barrier();
+    if (thread == 0 && !run_.params.times.empty()) note_begin(i, now_ns());
     if (stop_after_.load(std::memory_order_relaxed) <= i) return;
     steps_[i]->run(run_, thread);
   }
+}
+
+/// A step ends where the next one of its region begins: at the barrier.
+void CpuExecutable::note_begin(std::size_t i, std::int64_t ns) const noexcept {
+  if (run_.params.times.size() != plan_.steps.size()) return;
+  StepTime& time = run_.params.times[owners_[i]];
+  if (time.begin_ns == 0) time.begin_ns = ns;
+  if (i > 0 && steps_[i - 1] != nullptr) note_end(i - 1, ns);
+}
+
+void CpuExecutable::note_end(std::size_t i, std::int64_t ns) const noexcept {
+  if (run_.params.times.size() != plan_.steps.size()) return;
+  run_.params.times[owners_[i]].end_ns = ns;
 }
 
 Result<void> CpuExecutable::run_all(const std::stop_token& stop) {
@@ -319,11 +346,14 @@ Result<void> CpuExecutable::run_all(const std::stop_token& stop) {
     if (begin < end) {
       auto body = [&, this](unsigned thread, unsigned) noexcept { walk(begin, end, thread, stop); };
       context_.pool->run(body);
+      note_end(end - 1, now_ns());
       if (stop_after_.load(std::memory_order_relaxed) != kNoStop) return fail(cancelled(0));
     }
     for (; end < steps_.size() && steps_[end] == nullptr; ++end) {
       if (stop.stop_requested()) return fail(cancelled(0));
+      note_begin(end, now_ns());
       CYB_TRY(fallbacks_[end]->call(run_));
+      note_end(end, now_ns());
     }
     begin = end;
   }

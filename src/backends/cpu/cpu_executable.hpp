@@ -26,6 +26,10 @@ class CpuExecutable final : public Executable {
   Result<void> sync(std::stop_token stop) override;
   Result<TensorView> output_tensor(std::size_t i) override;
   std::uint32_t n_fallback_steps() const noexcept override { return n_fallback_; }
+  bool is_fallback(std::size_t step) const noexcept override { return fallback_[step]; }
+  std::uint64_t own_bytes() const noexcept override {
+    return arena_.size() + shared_.size() + thread_memory_.size() + partials_.size();
+  }
 
  private:
   CpuExecutable(Plan plan, const ExecutableContext& context)
@@ -43,11 +47,16 @@ class CpuExecutable final : public Executable {
   void walk(std::size_t begin, std::size_t end, unsigned thread,
             const std::stop_token& stop) noexcept;
   Result<void> run_all(const std::stop_token& stop);
+  /// Times of a measured run: steps_[i] begins, and ends.
+  void note_begin(std::size_t i, std::int64_t ns) const noexcept;
+  void note_end(std::size_t i, std::int64_t ns) const noexcept;
 
   Plan plan_;
   ExecutableContext context_;
   std::vector<StepPtr> steps_;  // null: fallbacks_ has it
   std::vector<std::optional<FallbackStep>> fallbacks_;
+  std::vector<std::uint32_t> owners_;  // step of the plan that steps_[i] is a part of
+  std::vector<bool> fallback_;         // per step of the plan
   std::uint32_t n_fallback_ = 0;
   bool uses_kv_ = false;
   std::vector<KvLayerShape> kv_layers_;  // as the steps use them; head_dim 0: layer unused

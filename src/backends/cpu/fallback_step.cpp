@@ -18,13 +18,13 @@ TensorView FallbackStep::view(const Run& run, const Operand& operand) const {
 }
 
 Result<void> FallbackStep::call(const Run& run) const {
-  std::vector<TensorView> inputs;
-  std::vector<MutableTensorView> outputs;
-  for (const Operand& in : step_.inputs) inputs.push_back(view(run, in));
+  inputs_.clear();
+  outputs_.clear();
+  for (const Operand& in : step_.inputs) inputs_.push_back(view(run, in));
   for (const Operand& out : step_.outputs)
-    outputs.push_back({out.dtype, run_shape(out, run.params), run.arena + out.offset});
+    outputs_.push_back({out.dtype, run_shape(out, run.params), run.arena + out.offset});
   try {
-    return reference::run_step({step_, inputs, outputs, run.params, nullptr, run.pool});
+    return reference::run_step({step_, inputs_, outputs_, run.params, nullptr, run.pool});
   } catch (const std::bad_alloc&) {
     return fail(out_of_memory("cpu", 0, 0).in(step_.label));
   }

@@ -16,6 +16,9 @@ class FallbackStep {
   TensorView view(const Run& run, const Operand& operand) const;
 
   Step step_;
+  mutable std::vector<TensorView>
+      inputs_;  // of the call that runs: an executable runs one at a time
+  mutable std::vector<MutableTensorView> outputs_;
 };
 
 }  // namespace cyb::cpu

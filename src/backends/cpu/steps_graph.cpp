@@ -28,21 +28,29 @@ class KvCacheStep final : public CpuStep {
         heads_(dim(k_.shape, 1)),
         rows_(dim(k_.shape, 2)),
         dim_(dim(k_.shape, 3)) {
-    build.want_thread(round_up(dim_, 16) * 2 * sizeof(float));
+    build.want_thread(round_up(dim_, 16) * kPageTokens * sizeof(float));
   }
 
   void run(const Run& run, unsigned thread) const noexcept override {
     auto* half = reinterpret_cast<std::uint16_t*>(run.thread_scratch[thread]);
-    const std::size_t batch = dim(k_.shape, 0), total = dim(k_out_.shape, 2);
+    const std::size_t batch = dim(k_.shape, 0), total = dim(run_shape(k_out_, run.params), 2);
     for (Share s(batch * heads_ * rows_, thread, run.n_threads); s.begin < s.end; ++s.begin) {
       const SequenceSpan& sequence = run.params.sequences[s.begin / (heads_ * rows_)];
       write(run, sequence, s.begin / rows_ % heads_, s.begin % rows_, s.begin * dim_, half);
     }
     run.pool->barrier();
-    for (Share s(batch * heads_ * total, thread, run.n_threads); s.begin < s.end; ++s.begin) {
-      const SequenceSpan& sequence = run.params.sequences[s.begin / (heads_ * total)];
-      const std::size_t end = sequence.past_tokens + rows_;
-      read(run, sequence, s.begin / total % heads_, end - total + s.begin % total, s.begin * dim_);
+    auto* page = reinterpret_cast<float*>(run.thread_scratch[thread]);
+    for (std::size_t i = 0; i < batch; ++i) {
+      const SequenceSpan& sequence = run.params.sequences[i];
+      const std::size_t end = sequence.past_tokens + rows_, begin = end - total;
+      const std::size_t first = begin / kPageTokens;
+      const std::size_t pages = (end + kPageTokens - 1) / kPageTokens - first;
+      for (Share s(heads_ * pages, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+        const std::size_t head = s.begin / pages, at = (first + s.begin % pages) * kPageTokens;
+        const std::size_t lo = std::max(at, begin), hi = std::min(at + kPageTokens, end);
+        read(run, sequence, {head, lo, hi, ((i * heads_ + head) * total + lo - begin) * dim_},
+             page);
+      }
     }
   }
 
@@ -68,22 +76,38 @@ class KvCacheStep final : public CpuStep {
                   reinterpret_cast<std::uint16_t*>(run.kv->v(page, layer_, h)) + slot * padded);
   }
 
-  void read(const Run& run, const SequenceSpan& sequence, std::size_t head, std::size_t position,
-            std::size_t at) const noexcept {
-    const std::size_t slot = position % kPageTokens, padded = round_up(dim_, 16);
-    const std::uint32_t page = sequence.pages[position / kPageTokens];
-    const auto h = static_cast<std::uint32_t>(head);
-    float *k = run.out(k_out_) + at, *v = run.out(v_out_) + at;
-    const std::byte *k_page = run.kv->k(page, layer_, h), *v_page = run.kv->v(page, layer_, h);
+  /// Positions [lo, hi) of one page and head; `at`: where position lo goes.
+  struct Piece {
+    std::size_t head, lo, hi, at;
+  };
+
+  /// `values`: room for a page of K or V as f32.
+  void read(const Run& run, const SequenceSpan& sequence, const Piece& piece,
+            float* values) const noexcept {
+    const std::size_t padded = round_up(dim_, 16), slot = piece.lo % kPageTokens;
+    const std::uint32_t page = sequence.pages[piece.lo / kPageTokens];
+    const auto h = static_cast<std::uint32_t>(piece.head);
+    float *k = run.out(k_out_) + piece.at, *v = run.out(v_out_) + piece.at;
+    const float *k_page, *v_page;  // [D][16], [16][Dp]
     if (run.kv->f32()) {
-      const auto* from = reinterpret_cast<const float*>(k_page) + slot;
-      for (std::size_t d = 0; d < dim_; ++d) k[d] = from[kPageTokens * d];
-      std::memcpy(v, reinterpret_cast<const float*>(v_page) + slot * padded, dim_ * sizeof(float));
-      return;
+      k_page = reinterpret_cast<const float*>(run.kv->k(page, layer_, h));
+    } else {
+      run.k->from_f16(reinterpret_cast<const std::uint16_t*>(run.kv->k(page, layer_, h)),
+                      dim_ * kPageTokens, values);
+      k_page = values;
     }
-    const auto* from = reinterpret_cast<const std::uint16_t*>(k_page) + slot;
-    for (std::size_t d = 0; d < dim_; ++d) run.k->from_f16(from + kPageTokens * d, 1, k + d);
-    run.k->from_f16(reinterpret_cast<const std::uint16_t*>(v_page) + slot * padded, dim_, v);
+    for (std::size_t i = 0; i < piece.hi - piece.lo; ++i) {
+      for (std::size_t d = 0; d < dim_; ++d) k[i * dim_ + d] = k_page[kPageTokens * d + slot + i];
+    }
+    if (run.kv->f32()) {
+      v_page = reinterpret_cast<const float*>(run.kv->v(page, layer_, h));
+    } else {
+      run.k->from_f16(reinterpret_cast<const std::uint16_t*>(run.kv->v(page, layer_, h)),
+                      padded * kPageTokens, values);
+      v_page = values;
+    }
+    for (std::size_t i = 0; i < piece.hi - piece.lo; ++i)
+      std::memcpy(v + i * dim_, v_page + (slot + i) * padded, dim_ * sizeof(float));
   }
 
   std::uint32_t layer_;
@@ -138,7 +162,6 @@ class SdpaStep final : public CpuStep {
         rows_(dim(q_.shape, 2)),
         dim_(dim(q_.shape, 3)),
         kv_heads_(dim(k_.shape, 1)),
-        total_(dim(k_.shape, 2)),
         padded_(round_up(dim_, 16)),
         counter_(build.counter()) {
     const std::size_t floats = 2 * kChunkKeys * padded_ + kQueries * (2 * padded_ + 4 + 4) +
@@ -160,6 +183,7 @@ class SdpaStep final : public CpuStep {
   void item(const Run& run, std::size_t head, std::size_t first,
             std::byte* scratch) const noexcept {
     const std::size_t n = std::min(kQueries, rows_ - first);
+    const std::size_t total = dim(run_shape(k_, run.params), 2);
     auto* lo = reinterpret_cast<std::int64_t*>(scratch);
     auto* hi = lo + kQueries;
     auto* o = reinterpret_cast<float*>(hi + kQueries);
@@ -169,8 +193,8 @@ class SdpaStep final : public CpuStep {
     float *k_pages = part_sum + kQueries, *v_pages = k_pages + kChunkKeys * padded_,
           *attend = v_pages + kChunkKeys * padded_;
     for (std::size_t i = 0; i < n; ++i) {
-      const auto position = static_cast<std::int64_t>(total_ - rows_ + first + i);
-      hi[i] = a_.causal ? position + 1 : static_cast<std::int64_t>(total_);
+      const auto position = static_cast<std::int64_t>(total - rows_ + first + i);
+      hi[i] = a_.causal ? position + 1 : static_cast<std::int64_t>(total);
       lo[i] =
           a_.window == 0 ? 0 : std::max<std::int64_t>(0, position + 1 - std::int64_t{a_.window});
       max[i] = -std::numeric_limits<float>::infinity();
@@ -185,8 +209,8 @@ class SdpaStep final : public CpuStep {
                             : a_.scale;
     for (std::size_t key = static_cast<std::size_t>(lo[0]) / kChunkKeys * kChunkKeys;
          key < static_cast<std::size_t>(hi[n - 1]); key += kChunkKeys) {
-      const std::size_t n_keys = std::min(kChunkKeys, total_ - key);
-      load_chunk(run, kv_head * total_ + key, n_keys, k_pages, v_pages);
+      const std::size_t n_keys = std::min(kChunkKeys, total - key);
+      load_chunk(run, kv_head * total + key, n_keys, k_pages, v_pages);
       const std::byte *k_list[4], *v_list[4];
       const std::size_t pages = (n_keys + kPageTokens - 1) / kPageTokens;
       for (std::size_t p = 0; p < pages; ++p) {
@@ -235,7 +259,7 @@ class SdpaStep final : public CpuStep {
 
   SdpaAttrs a_;
   Operand q_, k_, v_, out_;
-  std::size_t heads_, rows_, dim_, kv_heads_, total_, padded_, counter_;
+  std::size_t heads_, rows_, dim_, kv_heads_, padded_, counter_;
 };
 
 /// y = x with dimension i of y taken from dimension perm[i] of x; 4-byte elements.

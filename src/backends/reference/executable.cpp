@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "backends/reference/plan_check.hpp"
 #include "backends/reference/step_runner.hpp"
@@ -24,7 +25,20 @@ Result<std::unique_ptr<Executable>> ReferenceExecutable::compile(std::shared_ptr
   out->plan_ = std::move(plan);
   out->staging_.resize(out->plan_.outputs.size());
   out->published_.resize(out->plan_.outputs.size());
+  CYB_TRY(out->plan_fused());
   return std::unique_ptr<Executable>(std::move(out));
+}
+
+Result<void> ReferenceExecutable::plan_fused() {
+  for (const Step& step : plan_.steps) {
+    slots_.push_back(fused_slots(step));
+    if (slots_.back().n > 1) {
+      fused_bytes_ = std::max(fused_bytes_, (slots_.back().n - 1) * fused_slot_bytes(step));
+    }
+  }
+  if (fused_bytes_ == 0) return {};
+  CYB_ASSIGN(fused_, device_->memory->allocate(fused_bytes_, device_->name));
+  return {};
 }
 
 Result<void> ReferenceExecutable::check(const StepParams& params) const {
@@ -96,7 +110,8 @@ void ReferenceExecutable::copy(const StepParams& params) {
     at += n;
   }
   run_.kv = dynamic_cast<KvAccess*>(params.kv);
-  run_.params = {run_.ids, run_.positions, run_.output_rows, run_.sequences, params.kv, {}};
+  run_.params = {run_.ids, run_.positions, run_.output_rows, run_.sequences, params.kv,
+                 {},       params.times};
 }
 
 /// Tensors as the device sees them: the caller's memory, or a copy.
@@ -155,18 +170,31 @@ TensorView ReferenceExecutable::view(const Operand& operand) const {
   }
 }
 
+Result<void> ReferenceExecutable::run_step_at(std::size_t i) {
+  const Step& step = plan_.steps[i];
+  step_inputs_.clear();
+  step_outputs_.clear();
+  for (const Operand& in : step.inputs) step_inputs_.push_back(view(in));
+  for (const Operand& out : step.outputs) {
+    step_outputs_.push_back({out.dtype, run_shape(out, run_.params), arena_->data() + out.offset});
+  }
+  ThreadPool* pool = device_->pool.get();
+  CYB_TRY(run_step({step, step_inputs_, step_outputs_, run_.params, run_.kv, pool}));
+  if (step.fused.empty()) return {};
+  step_operands_.clear();
+  for (const Operand& in : step.fused_inputs) step_operands_.push_back(view(in));
+  std::byte* scratch = fused_ == nullptr ? nullptr : fused_->data();
+  return run_fused_ops({step, slots_[i], step_outputs_[0], step_operands_, scratch, pool},
+                       step_inputs_);
+}
+
 Result<void> ReferenceExecutable::run_steps(const std::stop_token& stop) {
-  std::vector<TensorView> inputs;
-  std::vector<MutableTensorView> outputs;
-  for (const Step& step : plan_.steps) {
+  const bool timed = run_.params.times.size() == plan_.steps.size();
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     if (stop.stop_requested()) return fail(cancelled(0));
-    inputs.clear();
-    outputs.clear();
-    for (const Operand& in : step.inputs) inputs.push_back(view(in));
-    for (const Operand& out : step.outputs) {
-      outputs.push_back({out.dtype, run_shape(out, run_.params), arena_->data() + out.offset});
-    }
-    CYB_TRY(run_step({step, inputs, outputs, run_.params, run_.kv, device_->pool.get()}));
+    if (timed) run_.params.times[i].begin_ns = now_ns();
+    CYB_TRY(run_step_at(i));
+    if (timed) run_.params.times[i].end_ns = now_ns();
   }
   return publish();
 }
@@ -204,7 +232,8 @@ Result<void> ReferenceExecutable::sync(std::stop_token stop) {
   if (!pending_) return fail(internal_error("sync without submit"));
   pending_ = false;
   Result<void> result;
-  device_->memory->execute([&] { result = run_steps(stop); });
+  const auto work = [&] { result = run_steps(stop); };
+  device_->memory->execute(std::cref(work));  // a reference fits a function without memory
   done_ = result.has_value();
   return result;
 }

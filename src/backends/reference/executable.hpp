@@ -8,6 +8,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/reference/device_memory.hpp"
+#include "backends/reference/fused.hpp"
 #include "backends/reference/kv_store.hpp"
 #include "base/thread_pool.hpp"
 
@@ -30,6 +31,7 @@ class ReferenceExecutable final : public Executable {
   Result<void> sync(std::stop_token stop) override;
   Result<TensorView> output_tensor(std::size_t i) override;
   std::uint32_t n_fallback_steps() const noexcept override { return 0; }
+  std::uint64_t own_bytes() const noexcept override { return plan_.arena_bytes + fused_bytes_; }
 
  private:
   /// A run's parameters, owned.
@@ -47,7 +49,9 @@ class ReferenceExecutable final : public Executable {
   Result<void> check_sequences(const StepParams& params) const;
   void copy(const StepParams& params);
   Result<void> take_tensors(const StepParams& params);
+  Result<void> plan_fused();
   Result<void> run_steps(const std::stop_token& stop);
+  Result<void> run_step_at(std::size_t i);
   Result<void> publish();
   TensorView view(const Operand& operand) const;
   std::string producer(const Operand& output) const;
@@ -55,6 +59,11 @@ class ReferenceExecutable final : public Executable {
   std::shared_ptr<Device> device_;
   Plan plan_;
   std::unique_ptr<DeviceBlock> arena_;
+  std::vector<FusedSlots> slots_;       // per step
+  std::unique_ptr<DeviceBlock> fused_;  // results between fused ops
+  std::uint64_t fused_bytes_ = 0;
+  std::vector<TensorView> step_inputs_, step_operands_;  // of the step that runs
+  std::vector<MutableTensorView> step_outputs_;
   std::int64_t vocab_size_ = 0;  // 0: no step looks up token ids
   std::uint32_t kv_layers_ = 0;  // layers that steps read
   Run run_;

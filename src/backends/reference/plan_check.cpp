@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/reference/fused.hpp"
 #include "backends/reference/weight.hpp"
 #include "base/checked.hpp"
 
@@ -71,13 +72,15 @@ Result<PlanFacts> check_plan(const Plan& plan) {
   for (const Step& step : plan.steps) {
     const auto run = [&]() -> Result<void> {
       for (const Operand& in : step.inputs) CYB_TRY(check_operand(plan, in));
+      for (const Operand& in : step.fused_inputs) CYB_TRY(check_operand(plan, in));
       for (const Operand& out : step.outputs) {
         if (out.kind != Operand::Kind::kArena) {
           return fail(internal_error("a step output outside the arena"));
         }
         CYB_TRY(check_operand(plan, out));
       }
-      return check_shapes(step);
+      CYB_TRY(check_shapes(step));
+      return check_fused_ops(step);
     };
     auto result = run();
     if (!result) return fail(std::move(result).error().in(step.label));

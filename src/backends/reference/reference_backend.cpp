@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/reference/executable.hpp"
+#include "backends/reference/fused.hpp"
 #include "backends/reference/kv_store.hpp"
 #include "backends/reference/weight.hpp"
 
@@ -25,6 +26,7 @@ class ReferenceBackend final : public Backend {
   bool supports(const Op& op, std::span<const TensorSpec> inputs) const override {
     return infer(op, inputs).has_value();
   }
+  bool fuses(const Step& step) const override { return check_fused_ops(step).has_value(); }
 
   std::string layout_id() const override { return "as-stored"; }
   std::uint64_t packed_bytes(const WeightSource&, WeightUse) const override { return 0; }

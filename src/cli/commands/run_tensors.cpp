@@ -12,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/half.hpp"
+#include "cli/commands/run_profile.hpp"
 #include "cli/json.hpp"
 #include "cli/output_file.hpp"
 #include "cli/usage.hpp"
@@ -164,16 +165,26 @@ void TensorFlags::declare(Options& options) {
                 "For a model of tensors: input NAME from a .npy file; give each one once");
   options.optional_text("--output", output_, "DIR",
                         "For a model of tensors: write DIR/<output>.npy (`/` in a name as `_`)");
-  options.flag("--force", force_, "With --output: overwrite files that exist");
+  options.flag("--force", force_, "With --output or --trace: overwrite files that exist");
+  options.flag("--no-fuse", no_fuse_,
+               "For a model of tensors: run every node as a step of its own");
+  options.flag("--profile", profile_, "For a model of tensors: time of each step, on stderr");
+  options.optional_text("--trace", trace_, "FILE",
+                        "For a model of tensors: times of the steps as a Chrome trace (JSON)");
 }
 
 Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
                              std::shared_ptr<const Model> model, bool json) const {
-  if (force_ && !output_) return fail(usage_error("--force has no effect without --output DIR"));
+  if (force_ && !output_ && !trace_)
+    return fail(usage_error("--force has no effect without --output DIR or --trace FILE"));
+  if (trace_) CYB_TRY(check_output_file(*trace_, force_));
   CYB_ASSIGN(const Digest id, model->model_id());
   const Clock::time_point start = Clock::now();
+  EngineOptions options = flags.engine_options();
+  options.fuse = !no_fuse_;
   CYB_ASSIGN(const std::unique_ptr<TensorSession> session,
-             TensorSession::open(std::move(model), flags.engine_options()));
+             TensorSession::open(std::move(model), options));
+  session->measure(profile_ || trace_.has_value());
   std::vector<std::string> paths;
   if (output_) {
     CYB_ASSIGN(paths, file_names(session->outputs(), *output_));
@@ -184,6 +195,8 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
   const Clock::time_point run_start = Clock::now();
   CYB_TRY(session->run(given.tensors, context.interrupts.begin()));
   const double run_ms = ms_since(run_start);
+  if (profile_) context.output.err(profile_text(session->steps(), session->backend().name()));
+  if (trace_) CYB_TRY(write_trace(*trace_, session->steps(), session->backend().name()));
   if (output_) CYB_TRY(make_folders(*output_));
   Json outputs = Json::array();
   for (std::size_t i = 0; i < session->outputs().size(); ++i) {

@@ -1,6 +1,7 @@
 // Binary elementwise ops with NumPy broadcasting: equal dtypes, every number, integers wrap.
 #pragma once
 
+#include <functional>
 #include <type_traits>
 
 #include "ops/op_impl.hpp"
@@ -21,12 +22,13 @@ void for_rows(const Shape& out, const Shape& a, const Shape& b,
 
 template <class A, class B, class T, class F>
 void apply(const RefCall& call, const A* a, const B* b, T* out, F f) {
+  const auto body = [&](const RowIndex& row) {
+    for (std::size_t i = 0; i < row.length; ++i) {
+      out[row.out + i] = f(a[row.a + i * row.a_step], b[row.b + i * row.b_step]);
+    }
+  };
   for_rows(call.outputs[0].shape, call.inputs[0].shape, call.inputs[1].shape,
-           [&](const RowIndex& row) {
-             for (std::size_t i = 0; i < row.length; ++i) {
-               out[row.out + i] = f(a[row.a + i * row.a_step], b[row.b + i * row.b_step]);
-             }
-           });
+           std::cref(body));  // a reference fits a function without memory
 }
 
 /// Integer arithmetic modulo 2^n.

@@ -65,12 +65,13 @@ struct ControlFlow::Stack {
 ControlFlow::ControlFlow(const Op& op) : op_(op) {}
 ControlFlow::~ControlFlow() = default;
 
-Result<std::unique_ptr<ControlFlow>> ControlFlow::make(const Op& op, WeightTable& weights) {
+Result<std::unique_ptr<ControlFlow>> ControlFlow::make(const Op& op, WeightTable& weights,
+                                                       const TensorOptions& options) {
   std::unique_ptr<ControlFlow> out(new ControlFlow(op));
   // The validator has held the declaration against the bodies, and bounds how deep they lie.
   for (const std::size_t attr : body_attrs(op.tag)) {
     CYB_ASSIGN(const Graph body, decode_graph(op.attrs.bytes(attr)));
-    CYB_ASSIGN(std::unique_ptr<TensorForward> forward, TensorForward::make(body, weights));
+    CYB_ASSIGN(std::unique_ptr<TensorForward> forward, TensorForward::make(body, weights, options));
     out->bodies_.push_back(std::move(forward));
   }
   if (op.tag == OpTag::kLoop) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/graph.hpp"
+#include "paths/graph/tensor_options.hpp"
 #include "paths/graph/tensor_program.hpp"
 #include "paths/weight_table.hpp"
 
@@ -24,7 +25,8 @@ bool runs_between_plans(OpTag tag) noexcept;
 class ControlFlow {
  public:
   /// `weights` outlives it. Errors: as TensorForward::make.
-  static Result<std::unique_ptr<ControlFlow>> make(const Op& op, WeightTable& weights);
+  static Result<std::unique_ptr<ControlFlow>> make(const Op& op, WeightTable& weights,
+                                                   const TensorOptions& options);
   ~ControlFlow();
 
   /// `inputs`: those of the node, on the host. Errors: those of the bodies, InvalidInput for a Loop

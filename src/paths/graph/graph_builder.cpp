@@ -20,6 +20,8 @@ class GraphProgram::Builder {
     for (const GraphInput& input : graph_.inputs) CYB_TRY(add_input(input));
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) CYB_TRY(add_node(i));
     CYB_TRY(finish_outputs());
+    for (Value& value : program_.values_) find_past_axis(value);
+    for (const Node& node : program_.nodes_) check_past_readers(node);
     return std::move(program_);
   }
 
@@ -157,6 +159,25 @@ class GraphProgram::Builder {
     if (stateful) CYB_TRY(note_kv_layer(node, outputs[0]));
     program_.nodes_.push_back(std::move(out));
     return {};
+  }
+
+  /// A dimension of the form P + something without P counts the past.
+  void find_past_axis(Value& value) {
+    for (std::size_t axis = 0; axis < value.spec.dims.size(); ++axis) {
+      for (const auto& [symbol, factor] : value.spec.dims[axis].terms()) {
+        if (symbol >= graph_.symbols.size() || graph_.symbols[symbol] != "P") continue;
+        if (factor != 1 || value.past_axis >= 0) program_.takes_any_past_ = false;
+        value.past_axis = static_cast<std::int8_t>(axis);
+      }
+    }
+  }
+
+  /// Attention alone looks at the shape of the run; other steps may be built for the stored one.
+  void check_past_readers(const Node& node) {
+    if (node.op.tag == OpTag::kSdpa || node.op.tag == OpTag::kFlashAttention) return;
+    for (const std::uint32_t v : node.inputs) {
+      if (program_.values_[v].past_axis >= 0) program_.takes_any_past_ = false;
+    }
   }
 
   void touch(std::uint32_t value, std::uint32_t node) {

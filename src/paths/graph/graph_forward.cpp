@@ -1,5 +1,5 @@
-// One plan per run: its shapes hold P, which changes every step. The logits of all rows exist at
-// once, so runs are short.
+// One plan for runs of as many rows with up to so many past positions. The logits of all rows exist
+// at once, so runs are short.
 #include "paths/graph/graph_forward.hpp"
 
 #include <algorithm>
@@ -8,6 +8,8 @@ namespace cyb {
 namespace {
 
 constexpr std::uint32_t kMaxRows = 64;
+constexpr std::uint32_t kPastUnit = 64;         // plans are for multiples of it
+constexpr std::size_t kMaxKept = 4;             // plans
 constexpr std::uint32_t kMaxLogits = 8u << 20;  // values of [S, V] in one run
 
 }  // namespace
@@ -34,11 +36,25 @@ Result<void> GraphForward::run(const StepParams& params, std::stop_token stop) {
   return {};
 }
 
+Result<Executable*> GraphForward::executable_for(std::uint32_t n_new, std::uint32_t n_past) {
+  const std::uint32_t max_past =
+      program_.takes_any_past() ? (n_past + kPastUnit - 1) / kPastUnit * kPastUnit : n_past;
+  ++n_runs_;
+  for (Kept& kept : kept_) {
+    if (kept.n_new != n_new || kept.max_past != max_past) continue;
+    kept.used = n_runs_;
+    return kept.executable.get();
+  }
+  CYB_ASSIGN(Plan plan, program_.plan(n_new, max_past));
+  CYB_ASSIGN(std::unique_ptr<Executable> executable, weights_.backend().compile(std::move(plan)));
+  if (kept_.size() == kMaxKept) kept_.erase(std::ranges::min_element(kept_, {}, &Kept::used));
+  kept_.push_back({n_new, max_past, n_runs_, std::move(executable)});
+  return kept_.back().executable.get();
+}
+
 Result<void> GraphForward::run_sequence(const StepParams& params, const SequenceSpan& sequence,
                                         const std::stop_token& stop) {
-  CYB_ASSIGN(Plan plan, program_.plan(sequence.n_rows, sequence.past_tokens));
-  CYB_ASSIGN(const std::unique_ptr<Executable> executable,
-             weights_.backend().compile(std::move(plan)));
+  CYB_ASSIGN(Executable * executable, executable_for(sequence.n_rows, sequence.past_tokens));
   SequenceSpan alone = sequence;
   alone.row_begin = 0;
   const StepParams one{

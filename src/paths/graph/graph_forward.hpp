@@ -28,12 +28,21 @@ class GraphForward final : public Forward {
   std::uint32_t n_fallback_steps() const noexcept override { return n_fallback_steps_; }
 
  private:
+  /// A plan for runs of `n_new` rows after at most `max_past` positions.
+  struct Kept {
+    std::uint32_t n_new = 0, max_past = 0;
+    std::uint64_t used = 0;
+    std::unique_ptr<Executable> executable;
+  };
+  Result<Executable*> executable_for(std::uint32_t n_new, std::uint32_t n_past);
   Result<void> run_sequence(const StepParams& params, const SequenceSpan& sequence,
                             const std::stop_token& stop);
 
   GraphProgram program_;
   WeightTable& weights_;
   std::uint32_t max_tokens_, max_outputs_, max_positions_;
+  std::vector<Kept> kept_;
+  std::uint64_t n_runs_ = 0;
   std::vector<float> logits_;  // [R, V]
   std::uint32_t n_fallback_steps_ = 0;
 };

@@ -8,6 +8,8 @@
 namespace cyb {
 namespace {
 
+constexpr std::uint64_t kMaxTensorBytes = std::uint64_t{1} << 40;  // sums of offsets cannot wrap
+
 std::vector<std::int64_t> bind_symbols(std::span<const std::string> symbols, std::uint32_t n_new,
                                        std::uint32_t n_past) {
   std::vector<std::int64_t> values;
@@ -19,8 +21,8 @@ std::vector<std::int64_t> bind_symbols(std::span<const std::string> symbols, std
 
 }  // namespace
 
-Result<Plan> GraphProgram::plan(std::uint32_t n_new, std::uint32_t n_past) const {
-  const std::vector<std::int64_t> symbols = bind_symbols(symbols_, n_new, n_past);
+Result<Plan> GraphProgram::plan(std::uint32_t n_new, std::uint32_t max_past) const {
+  const std::vector<std::int64_t> symbols = bind_symbols(symbols_, n_new, max_past);
   std::vector<Operand> operands(values_.size());
   for (std::size_t v = 1; v < values_.size(); ++v) {
     const auto shape = values_[v].spec.bind(symbols);
@@ -30,7 +32,9 @@ Result<Plan> GraphProgram::plan(std::uint32_t n_new, std::uint32_t n_past) const
     operands[v] = {.kind = values_[v].kind,
                    .dtype = values_[v].spec.dtype,
                    .shape = *shape,
-                   .weight = values_[v].weight};
+                   .weight = values_[v].weight,
+                   .past_axis = takes_any_past_ ? values_[v].past_axis : std::int8_t{-1},
+                   .max_past = max_past};
   }
   Plan plan;
   plan.max_tokens = n_new;
@@ -41,8 +45,12 @@ Result<Plan> GraphProgram::plan(std::uint32_t n_new, std::uint32_t n_past) const
     for (const std::uint32_t v : node.outputs) {
       const std::uint32_t root = values_[v].alias_of;
       if (root == v) {
-        operands[v].offset =
-            arena.alloc(tensor_bytes(operands[v].dtype, operands[v].shape).value_or(0));
+        const auto size = tensor_bytes(operands[v].dtype, operands[v].shape);
+        if (!size || *size > kMaxTensorBytes) {
+          return fail(
+              out_of_memory("graph", size.value_or(UINT64_MAX), kMaxTensorBytes).in(node.label));
+        }
+        operands[v].offset = arena.alloc(*size);
         ending[std::min<std::size_t>(values_[v].last_use, nodes_.size())].push_back(v);
       } else {
         operands[v].offset = operands[root].offset;

@@ -18,8 +18,11 @@ class GraphProgram {
   /// Errors: D5, MissingTensor.
   static Result<GraphProgram> prepare(const Graph& graph, WeightTable& weights);
 
-  /// The plan of a run of one sequence: B = 1, S = n_new, P = n_past.
-  Result<Plan> plan(std::uint32_t n_new, std::uint32_t n_past) const;
+  /// The plan of runs of one sequence with B = 1, S = n_new and P <= max_past; where
+  /// takes_any_past() is false, of those with P = max_past.
+  Result<Plan> plan(std::uint32_t n_new, std::uint32_t max_past) const;
+  /// No attribute depends on P, and of every value at most one dimension does, as P itself.
+  bool takes_any_past() const noexcept { return takes_any_past_; }
 
   /// Last dimension of the first output ("logits").
   std::uint32_t vocab_size() const noexcept { return vocab_size_; }
@@ -30,6 +33,7 @@ class GraphProgram {
     Operand::Kind kind = Operand::Kind::kNone;
     TensorSpec spec;
     const Weight* weight = nullptr;
+    std::int8_t past_axis = -1;  // dimension that counts P
     std::uint32_t alias_of =
         0;  // index of the value whose memory this one shares; itself when none
     std::uint32_t last_use = 0;  // node index, of the whole alias group at its root
@@ -46,6 +50,7 @@ class GraphProgram {
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::uint32_t output_ = 0;
+  bool takes_any_past_ = true;
   std::uint32_t vocab_size_ = 0;
   std::vector<KvLayerShape> kv_layers_;
 };

@@ -4,50 +4,16 @@
 
 #include <algorithm>
 
+#include "ops/elementwise.hpp"
 #include "paths/graph/control.hpp"
+#include "paths/graph/fusion.hpp"
+#include "paths/graph/stage_values.hpp"
 #include "paths/plan/arena.hpp"
 
 namespace cyb {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
-
-/// Ops whose result is the same bytes under another shape.
-bool is_view(OpTag tag) noexcept {
-  switch (tag) {
-    case OpTag::kReshape:
-    case OpTag::kReshapeTo:
-    case OpTag::kFlatten:
-    case OpTag::kSqueeze:
-    case OpTag::kUnsqueeze:
-    case OpTag::kIdentity:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool concrete(const TensorSpec& spec) {
-  return std::ranges::all_of(spec.dims, [](const Dim& d) { return d.is_constant(); });
-}
-
-/// True if the elements are known numbers: the tensor needs no step.
-bool has_number_value(const TensorSpec& spec) {
-  if (!spec.value || !concrete(spec)) return false;
-  if (spec.dtype != DType::kI64 && spec.dtype != DType::kI32) return false;
-  return std::ranges::all_of(*spec.value, [](const Dim& d) { return d.is_constant(); });
-}
-
-Result<HostTensor> tensor_of_value(const TensorSpec& spec) {
-  CYB_ASSIGN(HostTensor tensor, HostTensor::allocate(spec.dtype, *spec.bind({})));
-  for (std::size_t i = 0; i < spec.value->size(); ++i) {
-    const std::int64_t element = (*spec.value)[i].constant();
-    if (spec.dtype == DType::kI64) tensor.bytes.as<std::int64_t>()[i] = element;
-    if (spec.dtype == DType::kI32)
-      tensor.bytes.as<std::int32_t>()[i] = static_cast<std::int32_t>(element);
-  }
-  return tensor;
-}
 
 class Builder {
  public:
@@ -59,6 +25,7 @@ class Builder {
     operands_.resize(program_.values().size());
     root_.assign(program_.values().size(), kNone);
     life_.resize(program_.values().size(), 0);
+    taken_.resize(program_.values().size(), false);
   }
 
   Result<std::unique_ptr<Stage>> build(std::optional<std::vector<TensorSpec>> first) {
@@ -69,6 +36,7 @@ class Builder {
       if (!inferred) break;
     }
     stage_->end = at;
+    if (weights_.options().fuse) find_fusion();
     find_roots();
     CYB_TRY(emit());
     CYB_TRY(finish());
@@ -102,6 +70,7 @@ class Builder {
     if (outputs.size() != node.outputs.size())
       return fail(internal_error("another number of outputs than validated: " + node.label));
     for (std::size_t k = 0; k < outputs.size(); ++k) {
+      CYB_TRY(check_size(outputs[k], node.label));
       spec(node.outputs[k]) = std::move(outputs[k]);
       stage_->state.known[node.outputs[k]] = true;
     }
@@ -113,27 +82,83 @@ class Builder {
                                [&](std::uint32_t v) { return has_number_value(spec(v)); });
   }
 
+  void find_fusion() {
+    FusionInput input{program_, begin_, stage_->end, stage_->state.specs, {}};
+    for (std::uint32_t at = begin_; at < stage_->end; ++at) {
+      const TensorProgram::Node& node = program_.nodes()[at];
+      input.is_step.push_back(!is_view(node.op.tag) && !needs_no_step(node));
+    }
+    fusion_ = Fusion::find(input, [&](std::uint32_t head, std::span<const std::uint32_t> members) {
+      const Step step = step_of(
+          head, members, [&](std::uint32_t v, const Op&, std::size_t) { return shape_of(v); });
+      return weights_.backend().fuses(step);
+    });
+  }
+
+  /// An operand with dtype and shape alone.
+  Operand shape_of(std::uint32_t v) {
+    if (v == 0) return {};
+    const TensorProgram::Source source = program_.values()[v].source;
+    const bool stored =
+        source == TensorProgram::Source::kWeight || source == TensorProgram::Source::kConstant;
+    const TensorSpec& spec = input_spec(v);
+    return {.kind = stored ? Operand::Kind::kWeight : Operand::Kind::kArena,
+            .dtype = spec.dtype,
+            .shape = *spec.bind({})};
+  }
+
+  /// The step of a node and what is fused into it. `operand(v, op, input)` gives inputs and
+  /// outputs.
+  template <class F>
+  Step step_of(std::uint32_t head, std::span<const std::uint32_t> members, F operand) {
+    const TensorProgram::Node& node = program_.nodes()[head];
+    Step step{node.op, {}, {}, node.label};
+    for (std::size_t k = 0; k < node.inputs.size(); ++k)
+      step.inputs.push_back(operand(node.inputs[k], node.op, k));
+    std::vector<std::uint32_t> results = {node.outputs[0]};
+    for (const std::uint32_t at : members) {
+      const TensorProgram::Node& member = program_.nodes()[at];
+      FusedOp fused{member.op, {}};
+      for (std::size_t k = 0; k < member.inputs.size(); ++k) {
+        const std::uint32_t v = member.inputs[k];
+        const auto own = std::ranges::find(results, v);
+        if (own != results.end()) {
+          fused.inputs.push_back({true, static_cast<std::uint32_t>(own - results.begin())});
+          continue;
+        }
+        fused.inputs.push_back({false, static_cast<std::uint32_t>(step.fused_inputs.size())});
+        step.fused_inputs.push_back(operand(v, member.op, k));
+      }
+      step.label += " + " + std::string(op_info(member.op.tag).name);
+      step.fused.push_back(std::move(fused));
+      results.push_back(member.outputs[0]);
+    }
+    const auto& outputs = members.empty() ? node.outputs : program_.nodes()[members.back()].outputs;
+    for (const std::uint32_t v : outputs) step.outputs.push_back(shape_of(v));
+    return step;
+  }
+
   /// Memory roots and the last node of this stage that touches each.
   void find_roots() {
     for (std::uint32_t at = begin_; at < stage_->end; ++at) {
       const TensorProgram::Node& node = program_.nodes()[at];
       if (needs_no_step(node)) continue;
-      const bool view = is_view(node.op.tag);
-      if (!view) {
-        for (const std::uint32_t v : node.outputs) root_[v] = v;
-      } else {
+      const std::uint32_t head = fusion_.head(at);
+      const auto members = fusion_.members(head);
+      const bool inner = !members.empty() && at != members.back();  // its result has no memory
+      if (is_view(node.op.tag)) {
         root_[node.outputs[0]] = root_[node.inputs[0]];
+      } else if (!inner) {
+        for (const std::uint32_t v : node.outputs) root_[v] = v;
       }
-      for (const std::uint32_t v : node.outputs) {
-        if (root_[v] != kNone) touch(root_[v], v, at);
-      }
-      for (const std::uint32_t v : node.inputs) {
-        if (root_[v] != kNone) touch(root_[v], v, at);
-      }
+      for (const std::uint32_t v : node.outputs) touch(v, head);
+      for (const std::uint32_t v : node.inputs) touch(v, head);
     }
   }
 
-  void touch(std::uint32_t root, std::uint32_t v, std::uint32_t at) {
+  void touch(std::uint32_t v, std::uint32_t at) {
+    const std::uint32_t root = root_[v];
+    if (root == kNone) return;
     const bool kept = program_.values()[v].last_use >= stage_->end;
     life_[root] = std::max(life_[root], kept ? stage_->end : at);
   }
@@ -142,13 +167,15 @@ class Builder {
     std::vector<std::vector<std::uint32_t>> ending(stage_->end + 1);
     for (std::uint32_t at = begin_; at < stage_->end; ++at) {
       const TensorProgram::Node& node = program_.nodes()[at];
-      if (needs_no_step(node)) continue;
+      if (needs_no_step(node) || fusion_.head(at) != at) continue;
       if (is_view(node.op.tag)) {
         CYB_TRY(emit_view(node));
       } else {
-        CYB_TRY(emit_step(node, ending));
+        CYB_TRY(emit_step(at, ending));
       }
-      for (const std::uint32_t v : ending[at]) arena_.free(operands_[v].offset);
+      for (const std::uint32_t v : ending[at]) {
+        if (!taken_[v]) arena_.free(operands_[v].offset);
+      }
     }
     plan_.arena_bytes = arena_.peak_bytes();
     return {};
@@ -168,27 +195,58 @@ class Builder {
     return {};
   }
 
-  Result<void> emit_step(const TensorProgram::Node& node,
-                         std::vector<std::vector<std::uint32_t>>& ending) {
-    Step step{node.op, {}, {}, node.label};
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      CYB_ASSIGN(const Operand operand, operand_of(node.inputs[k], node.op, k));
-      step.inputs.push_back(operand);
+  Result<void> emit_step(std::uint32_t at, std::vector<std::vector<std::uint32_t>>& ending) {
+    const auto members = fusion_.members(at);
+    Result<void> found;
+    Step step = step_of(at, members, [&](std::uint32_t v, const Op& op, std::size_t k) {
+      auto operand = operand_of(v, op, k);
+      if (!operand) found = fail(std::move(operand).error());
+      return operand ? *operand : Operand{};
+    });
+    CYB_TRY(std::move(found));
+    const auto& outputs = program_.nodes()[members.empty() ? at : members.back()].outputs;
+    const std::uint32_t shared = shared_memory(at, outputs);
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      Operand& out = operands_[outputs[k]] = step.outputs[k];
+      const std::uint64_t size = tensor_bytes(out.dtype, out.shape).value_or(0);
+      out.offset = shared == kNone ? arena_.alloc(size) : operands_[shared].offset;
+      step.outputs[k] = out;
+      ending[life_[outputs[k]]].push_back(outputs[k]);
     }
-    for (const std::uint32_t v : node.outputs) {
-      const Shape shape = *spec(v).bind({});
-      const auto size = tensor_bytes(spec(v).dtype, shape);
-      if (!size)
-        return fail(shape_mismatch(node.label, "a tensor that memory can hold", spec(v).text()));
-      operands_[v] = {.kind = Operand::Kind::kArena,
-                      .dtype = spec(v).dtype,
-                      .shape = shape,
-                      .offset = arena_.alloc(*size)};
-      ending[life_[v]].push_back(v);
-      step.outputs.push_back(operands_[v]);
-    }
+    if (shared != kNone) taken_[shared] = true;
+    const TensorProgram::Value& first = program_.values()[program_.nodes()[at].outputs[0]];
+    stage_->steps.push_back({op_names(step), first.name});
     plan_.steps.push_back(std::move(step));
     return {};
+  }
+
+  /// Root of an input whose memory the only output of a step takes over; kNone: none.
+  std::uint32_t shared_memory(std::uint32_t at, std::span<const std::uint32_t> outputs) {
+    if (!weights_.options().in_place || outputs.size() != 1) return kNone;
+    const TensorProgram::Node& node = program_.nodes()[at];
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const std::uint32_t v = node.inputs[k], root = root_[v];
+      if (v == 0 || root == kNone || !works_in_place(node.op.tag, k)) continue;
+      const Operand& from = operands_[v];
+      const bool ends = from.kind == Operand::Kind::kArena && life_[root] == at && !taken_[root];
+      if (!ends || from.dtype != spec(outputs[0]).dtype ||
+          from.shape.count() != spec(outputs[0]).bind({})->count())
+        continue;
+      if (times_read(at, root) == 1) return root;
+    }
+    return kNone;
+  }
+
+  /// How many inputs of a step lie in the memory of `root`.
+  std::size_t times_read(std::uint32_t at, std::uint32_t root) const {
+    const auto count = [&](std::uint32_t node) {
+      return static_cast<std::size_t>(
+          std::ranges::count_if(program_.nodes()[node].inputs,
+                                [&](std::uint32_t v) { return v != 0 && root_[v] == root; }));
+    };
+    std::size_t n = count(at);
+    for (const std::uint32_t member : fusion_.members(at)) n += count(member);
+    return n;
   }
 
   Result<Operand> operand_of(std::uint32_t v, const Op& op, std::size_t input) {
@@ -275,6 +333,7 @@ class Builder {
       plan_.token_step = false;
       CYB_ASSIGN(stage_->executable, weights_.backend().compile(std::move(plan_)));
     }
+    note_executable();
     if (stage_->end < program_.n_nodes()) {
       for (const std::uint32_t v : program_.nodes()[stage_->end].inputs) {
         stage_->awaited.emplace_back();
@@ -290,6 +349,17 @@ class Builder {
     return {};
   }
 
+  void note_executable() {
+    // Specs and operands of a stage, roughly.
+    stage_->bytes = program_.values().size() * (sizeof(TensorSpec) + 2 * sizeof(Operand));
+    for (const HostTensor& tensor : stage_->constants) stage_->bytes += tensor.bytes.size();
+    if (stage_->executable == nullptr) return;
+    stage_->bytes += stage_->executable->own_bytes();
+    stage_->times.resize(stage_->steps.size());
+    for (std::size_t i = 0; i < stage_->steps.size(); ++i)
+      stage_->steps[i].fallback = stage_->executable->is_fallback(i);
+  }
+
   ConstantWeights& weights_;
   const TensorProgram& program_;
   std::uint32_t begin_;
@@ -299,42 +369,11 @@ class Builder {
   std::vector<Operand> operands_;    // of this stage, per value
   std::vector<std::uint32_t> root_;  // value whose arena memory a value shares; kNone: no arena
   std::vector<std::uint32_t> life_;  // of roots: last node, or end
+  std::vector<bool> taken_;          // roots whose memory a later one has
+  Fusion fusion_;
 };
 
-WeightUse weight_use(const TensorSpec& spec, const Op& op, std::size_t input) {
-  if (spec.dtype == DType::kF32 && !takes_encoded(op, input)) return WeightUse::kVector;
-  const bool product = takes_encoded(op, input) && op.tag != OpTag::kTokenEmbed &&
-                       op.tag != OpTag::kPosEmbed && op.tag != OpTag::kDequantize;
-  const DTypeClass cls = format_info(spec.dtype).cls;
-  const bool matrix = spec.rank() == 2 && cls != DTypeClass::kInt && cls != DTypeClass::kBool &&
-                      spec.dtype != DType::kF64;
-  if (product && matrix) return WeightUse::kMatmul;
-  return spec.dtype == DType::kF32 && op.tag != OpTag::kTokenEmbed ? WeightUse::kVector
-                                                                   : WeightUse::kGather;
-}
-
 }  // namespace
-
-Result<Operand> ConstantWeights::operand(std::uint32_t v, const Op& op, std::size_t input) {
-  const TensorProgram::Value& value = program_.values()[v];
-  const WeightUse use = weight_use(value.spec, op, input);
-  Operand operand{
-      .kind = Operand::Kind::kWeight, .dtype = value.spec.dtype, .shape = *value.spec.bind({})};
-  if (value.source == TensorProgram::Source::kWeight) {
-    const bool decoded = program_.stored_weight(value).dtype != value.spec.dtype;
-    CYB_ASSIGN(operand.weight, weights_.get(value.name, decoded ? WeightUse::kVector : use));
-    return operand;
-  }
-  std::unique_ptr<Weight>& weight = constants_[{v, use}];
-  if (weight == nullptr) {
-    const TensorView view = program_.constant(value).view();
-    const std::uint64_t size = tensor_bytes(view.dtype, view.shape).value_or(0);
-    CYB_ASSIGN(weight, backend().load_weight(
-                           {value.name, view.dtype, view.shape, {view.data, size}}, use, {}));
-  }
-  operand.weight = weight.get();
-  return operand;
-}
 
 Result<std::unique_ptr<Stage>> build_first_stage(ConstantWeights& weights, StageState state) {
   return Builder(weights, std::move(state), 0, 0).build(std::nullopt);

@@ -10,10 +10,18 @@
 #include <vector>
 
 #include "backends/backend.hpp"
+#include "paths/graph/tensor_options.hpp"
 #include "paths/graph/tensor_program.hpp"
 #include "paths/weight_table.hpp"
 
 namespace cyb {
+
+/// A step for people.
+struct StepInfo {
+  std::string op;    // "Conv+Sigmoid+Mul"
+  std::string name;  // of the node: its first output
+  bool fallback = false;
+};
 
 /// Where the caller, or a later stage, finds a value during a run.
 struct StageSource {
@@ -44,22 +52,28 @@ struct Stage {
   std::vector<std::optional<StageSource>> awaited;
   std::vector<StageSource> outputs;  // of the graph, of the last stage
   StageState state;
+  std::vector<StepInfo> steps;
+  std::vector<StepTime> times;  // of the last run that was measured, one per step
+  std::uint64_t bytes = 0;      // about what it occupies
+  std::uint64_t used = 0;       // number of the last run that came here
   std::map<std::string, std::unique_ptr<Stage>> next;  // by the output shapes of node `end`
 };
 
 /// Weights of constants, shared by all stages of a program.
 class ConstantWeights {
  public:
-  ConstantWeights(const TensorProgram& program, WeightTable& weights)
-      : program_(program), weights_(weights) {}
+  ConstantWeights(const TensorProgram& program, WeightTable& weights, const TensorOptions& options)
+      : program_(program), weights_(weights), options_(options) {}
   /// A weight or constant of the program for input `input` of `op`.
   Result<Operand> operand(std::uint32_t value, const Op& op, std::size_t input);
   const TensorProgram& program() const noexcept { return program_; }
   Backend& backend() const noexcept { return weights_.backend(); }
+  const TensorOptions& options() const noexcept { return options_; }
 
  private:
   const TensorProgram& program_;
   WeightTable& weights_;
+  TensorOptions options_;
   std::map<std::pair<std::uint32_t, WeightUse>, std::unique_ptr<Weight>> constants_;
 };
 

@@ -8,7 +8,7 @@
 namespace cyb {
 namespace {
 
-constexpr std::size_t kMaxStages = 256;  // plans kept; all are dropped when there are more
+constexpr std::size_t kMaxPlans = 256;  // kept
 
 Error wrong_input(std::string_view name, std::string_view what) {
   return invalid_input(fmt::format("\"{}\": {}", name, what));
@@ -20,16 +20,13 @@ std::string shapes_key(std::span<const TensorSpec> specs) {
   return key;
 }
 
-/// Symbols bound by inputs so far, and by which.
-struct Bound {
-  std::int64_t value = -1;
-  std::string by;
-};
+}  // namespace
 
-Result<void> check_dim(const GraphInput& input, std::size_t axis, std::int64_t given,
-                       std::vector<Bound>& bound, std::span<const std::string> symbols) {
+Result<void> TensorForward::check_dim(const GraphInput& input, std::size_t axis,
+                                      std::int64_t given) {
   const Dim& dim = input.spec.dims[axis];
   if (dim.is_anonymous()) return {};
+  const std::vector<std::string>& symbols = program_.symbols();
   const auto mismatch = [&](const std::string& want) {
     return fail(wrong_input(input.name, fmt::format("dimension {} is {}, the model takes {}: {}",
                                                     axis, given, want, input.spec.text(symbols))));
@@ -40,35 +37,34 @@ Result<void> check_dim(const GraphInput& input, std::size_t axis, std::int64_t g
   const auto terms = dim.terms();
   if (terms.size() != 1 || terms[0].second != 1 || dim.constant() != 0) return {};
   const std::uint32_t symbol = terms[0].first;
-  if (symbol >= bound.size()) bound.resize(symbol + 1);
-  if (bound[symbol].value < 0) bound[symbol] = {given, input.name};
-  if (bound[symbol].value == given) return {};
-  return mismatch(fmt::format("{} = {} (as input \"{}\" has it)", dim.text(symbols),
-                              bound[symbol].value, bound[symbol].by));
+  if (symbol >= bound_.size()) bound_.resize(symbol + 1);
+  Bound& bound = bound_[symbol];
+  if (bound.by == nullptr) bound = {given, &input};
+  if (bound.value == given) return {};
+  return mismatch(fmt::format("{} = {} (as input \"{}\" has it)", dim.text(symbols), bound.value,
+                              bound.by->name));
 }
 
-}  // namespace
-
-Result<std::unique_ptr<TensorForward>> TensorForward::make(const Graph& graph,
-                                                           WeightTable& weights) {
+Result<std::unique_ptr<TensorForward>> TensorForward::make(const Graph& graph, WeightTable& weights,
+                                                           const TensorOptions& options) {
   CYB_ASSIGN(TensorProgram program, TensorProgram::prepare(graph, weights.model()));
-  std::unique_ptr<TensorForward> out(new TensorForward(std::move(program), weights));
+  std::unique_ptr<TensorForward> out(new TensorForward(std::move(program), weights, options));
   for (std::uint32_t i = 0; i < out->program_.n_nodes(); ++i) {
     const TensorProgram::Node& node = out->program_.nodes()[i];
     if (!runs_between_plans(node.op.tag)) continue;
-    auto control = ControlFlow::make(node.op, weights);
+    auto control = ControlFlow::make(node.op, weights, options);
     if (!control) return fail(std::move(control).error().in("graph: " + node.label));
     out->controls_[i] = *std::move(control);
   }
   return out;
 }
 
-Result<void> TensorForward::check_inputs(std::span<const TensorView> inputs) const {
+Result<void> TensorForward::check_inputs(std::span<const TensorView> inputs) {
   if (inputs.size() != program_.inputs().size()) {
     return fail(invalid_input(
         fmt::format("{} given, the model has {}", inputs.size(), program_.inputs().size())));
   }
-  std::vector<Bound> bound;
+  bound_.assign(bound_.size(), {});
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const GraphInput& want = program_.inputs()[i];
     const TensorView& given = inputs[i];
@@ -84,7 +80,7 @@ Result<void> TensorForward::check_inputs(std::span<const TensorView> inputs) con
                                              want.spec.text(program_.symbols()))));
     }
     for (std::size_t axis = 0; axis < want.spec.rank(); ++axis) {
-      CYB_TRY(check_dim(want, axis, given.shape[axis], bound, program_.symbols()));
+      CYB_TRY(check_dim(want, axis, given.shape[axis]));
     }
   }
   return {};
@@ -123,18 +119,66 @@ Result<TensorView> TensorForward::view(const StageSource& source) const {
   return fail(internal_error("an unknown source"));
 }
 
+void TensorForward::note_built(Stage& stage) {
+  stage.used = n_runs_;
+  ++n_plans_;
+  plan_bytes_ += stage.bytes;
+  make_room();
+}
+
+void TensorForward::make_room() {
+  while (plan_bytes_ > weights_.options().plan_bytes || n_plans_ > kMaxPlans) {
+    if (!drop_oldest()) return;
+  }
+}
+
+/// Drops the plan that was not used for the longest time, among those that none follows; those of
+/// this run stay. False: there is none.
+bool TensorForward::drop_oldest() {
+  struct Place {
+    Stage* before;
+    std::unique_ptr<Stage>* stage;
+  };
+  Place oldest{nullptr, nullptr};
+  std::vector<Place> todo;
+  for (auto& [key, stage] : first_) todo.push_back({nullptr, &stage});
+  while (!todo.empty()) {
+    const Place at = todo.back();
+    todo.pop_back();
+    Stage* stage = at.stage->get();
+    if (stage == nullptr) continue;
+    for (auto& [key, next] : stage->next) todo.push_back({stage, &next});
+    const bool older = oldest.stage == nullptr || stage->used < (*oldest.stage)->used;
+    if (stage->next.empty() && older && stage->used != n_runs_) oldest = at;
+  }
+  if (oldest.stage == nullptr) return false;
+  plan_bytes_ -= (*oldest.stage)->bytes;
+  --n_plans_;
+  oldest.stage->reset();
+  const auto dropped = [](const auto& entry) { return entry.second == nullptr; };
+  if (oldest.before == nullptr) {
+    std::erase_if(first_, dropped);
+  } else {
+    std::erase_if(oldest.before->next, dropped);
+  }
+  return true;
+}
+
 Result<Stage*> TensorForward::first_stage() {
-  if (n_built_ >= kMaxStages) {
-    first_.clear();
-    n_built_ = 0;
+  key_.clear();
+  for (const TensorView& input : inputs_) {
+    const auto dims = input.shape.dims();
+    key_.insert(key_.end(), dims.begin(), dims.end());
   }
-  std::vector<TensorSpec> specs;
-  for (const TensorView& input : inputs_) specs.push_back(TensorSpec::of(input.dtype, input.shape));
-  std::unique_ptr<Stage>& stage = first_[shapes_key(specs)];
+  std::unique_ptr<Stage>& stage = first_[key_];
   if (stage == nullptr) {
-    CYB_ASSIGN(stage, build_first_stage(weights_, first_state(inputs_)));
-    ++n_built_;
+    auto built = build_first_stage(weights_, first_state(inputs_));
+    if (!built) first_.erase(key_);
+    if (!built) return fail(std::move(built).error());
+    stage = *std::move(built);
+    note_built(*stage);
   }
+  stage->used = n_runs_;
   return stage.get();
 }
 
@@ -163,20 +207,30 @@ Result<Stage*> TensorForward::next_stage(Stage& stage, const std::stop_token& st
   if (!specs) return fail(std::move(specs).error().in("graph: " + node.label));
   std::unique_ptr<Stage>& next = stage.next[shapes_key(*specs)];
   if (next == nullptr) {
-    CYB_ASSIGN(next, build_next_stage(weights_, stage, *std::move(specs)));
-    ++n_built_;
+    auto built = build_next_stage(weights_, stage, *std::move(specs));
+    if (!built)
+      std::erase_if(stage.next, [](const auto& entry) { return entry.second == nullptr; });
+    if (!built) return fail(std::move(built).error());
+    next = *std::move(built);
+    note_built(*next);
   }
+  next->used = n_runs_;
   return next.get();
 }
 
-Result<void> TensorForward::run_stage(const Stage& stage, const std::stop_token& stop) {
+Result<void> TensorForward::run_stage(Stage& stage, const std::stop_token& stop) {
   if (stage.executable == nullptr) return {};
   tensors_.clear();
   for (const StageSource& source : stage.tensors) {
     CYB_ASSIGN(const TensorView tensor, view(source));
     tensors_.push_back(tensor);
   }
-  CYB_TRY(stage.executable->submit({.tensors = tensors_}));
+  StepParams params{.tensors = tensors_};
+  if (measure_) {
+    stage.times.assign(stage.steps.size(), {});
+    params.times = stage.times;
+  }
+  CYB_TRY(stage.executable->submit(params));
   CYB_TRY(stage.executable->sync(stop));
   n_fallback_steps_ += stage.executable->n_fallback_steps();
   return {};
@@ -186,6 +240,7 @@ Result<void> TensorForward::run(std::span<const TensorView> inputs, std::stop_to
   outputs_.clear();
   path_.clear();
   n_fallback_steps_ = 0;
+  ++n_runs_;
   CYB_TRY(check_inputs(inputs));
   inputs_.assign(inputs.begin(), inputs.end());
   CYB_ASSIGN(Stage * stage, first_stage());

@@ -16,7 +16,8 @@ namespace cyb {
 class TensorForward {
  public:
   /// `weights` outlives the forward. Errors: G codes, D5, MissingTensor, NotBuilt.
-  static Result<std::unique_ptr<TensorForward>> make(const Graph& graph, WeightTable& weights);
+  static Result<std::unique_ptr<TensorForward>> make(const Graph& graph, WeightTable& weights,
+                                                     const TensorOptions& options = {});
 
   /// Names, dtypes and symbolic shapes of what run() takes.
   const std::vector<GraphInput>& inputs() const noexcept { return program_.inputs(); }
@@ -31,14 +32,29 @@ class TensorForward {
   /// Output i of the last run, on the host; valid until the next one.
   Result<TensorView> output(std::size_t i) const;
 
+  /// Measures every step of the runs that follow: Stage::times of path().
+  void measure(bool on) noexcept { measure_ = on; }
+  /// The stages of the last run, in order; a cancelled or failed one is the last.
+  std::span<const Stage* const> path() const noexcept { return path_; }
+  /// Plans that are kept, and about what they occupy.
+  std::size_t n_plans() const noexcept { return n_plans_; }
+  std::uint64_t plan_bytes() const noexcept { return plan_bytes_; }
+
   /// Of the last run.
   std::uint32_t n_fallback_steps() const noexcept { return n_fallback_steps_; }
   std::uint32_t n_stages() const noexcept { return static_cast<std::uint32_t>(path_.size()); }
 
  private:
-  TensorForward(TensorProgram program, WeightTable& weights)
-      : program_(std::move(program)), weights_(program_, weights) {}
-  Result<void> check_inputs(std::span<const TensorView> inputs) const;
+  /// A symbol's value and the input that gave it.
+  struct Bound {
+    std::int64_t value = -1;
+    const GraphInput* by = nullptr;
+  };
+
+  TensorForward(TensorProgram program, WeightTable& weights, const TensorOptions& options)
+      : program_(std::move(program)), weights_(program_, weights, options) {}
+  Result<void> check_inputs(std::span<const TensorView> inputs);
+  Result<void> check_dim(const GraphInput& input, std::size_t axis, std::int64_t given);
   StageState first_state(std::span<const TensorView> inputs) const;
   Result<TensorView> view(const StageSource& source) const;
   Result<Stage*> first_stage();
@@ -46,15 +62,23 @@ class TensorForward {
   Result<std::vector<TensorSpec>> run_control(std::uint32_t node,
                                               std::span<const TensorView> inputs,
                                               const std::stop_token& stop);
-  Result<void> run_stage(const Stage& stage, const std::stop_token& stop);
+  Result<void> run_stage(Stage& stage, const std::stop_token& stop);
+  void note_built(Stage& stage);
+  void make_room();
+  bool drop_oldest();
 
   TensorProgram program_;
   ConstantWeights weights_;
-  std::map<std::string, std::unique_ptr<Stage>> first_;             // by input shapes
-  std::map<std::uint32_t, std::unique_ptr<ControlFlow>> controls_;  // by node
-  std::size_t n_built_ = 0;
+  std::map<std::vector<std::int64_t>, std::unique_ptr<Stage>> first_;  // by input shapes
+  std::map<std::uint32_t, std::unique_ptr<ControlFlow>> controls_;     // by node
+  std::size_t n_plans_ = 0;
+  std::uint64_t plan_bytes_ = 0;
+  std::uint64_t n_runs_ = 0;
+  bool measure_ = false;
   std::vector<TensorView> inputs_;  // of the run
-  std::vector<Stage*> path_;        // stages of the run
+  std::vector<std::int64_t> key_;   // their shapes
+  std::vector<Bound> bound_;        // per symbol
+  std::vector<const Stage*> path_;  // stages of the run
   std::vector<TensorView> outputs_;
   std::vector<TensorView> tensors_;
   std::uint32_t n_fallback_steps_ = 0;

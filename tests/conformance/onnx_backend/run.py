@@ -6,7 +6,7 @@ Cases: the node cases of onnx.backend.test.case.node.collect_testcases(None) and
 u16 u32 u64 or bool, and it is of no training domain and not of ai.onnx.ml. Each case is written to a folder and run by onnx_driver, which
 answers ok, refused (the import said no, with the reason) or failed. Outputs are compared by dtype, shape and the case's own tolerances.
 
-    run.py --driver BUILD/tests/onnx_driver [--only REGEX] [--table docs/onnx.md] [--verbose]
+    run.py --driver BUILD/tests/onnx_driver [--only REGEX] [--backend reference|cpu] [--table docs/onnx.md] [--verbose]
 
 What an operator draws at random is compared by dtype, shape and range.
 Exit status 1 if any case failed: a wrong value, a crash, or an error after an import that said yes.
@@ -125,12 +125,12 @@ def write_case(case, root):
     return folders
 
 
-def run_driver(driver, folders):
+def run_driver(driver, folders, options=()):
     """Status and reason by folder. A crash ends one case; the rest goes to a new process."""
     answers, left = {}, list(folders)
     while left:
         text = "".join(f"{f}\n" for f in left)
-        done = subprocess.run([driver], input=text, capture_output=True, text=True, check=False)
+        done = subprocess.run([driver, *options], input=text, capture_output=True, text=True, check=False)
         for line in done.stdout.splitlines():
             folder, status, *reason = line.split(" ", 2)
             answers[folder] = (status, reason[0] if reason else "")
@@ -207,6 +207,7 @@ def main():
     parser.add_argument("--driver", required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--table", type=pathlib.Path)
+    parser.add_argument("--backend", default="reference", help="reference (passes on and off, equal bits) or cpu")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     cases = list(node_cases())
@@ -217,7 +218,7 @@ def main():
     root = pathlib.Path(tempfile.mkdtemp(prefix="onnx_backend_"))
     try:
         folders = {id(case): write_case(case, root) for case in cases}
-        answers = run_driver(args.driver, [f for case in cases for f in folders[id(case)]])
+        answers = run_driver(args.driver, [f for case in cases for f in folders[id(case)]], [args.backend, "passes"])
         for case in cases:
             judge(case, folders[id(case)], answers)
     finally:

@@ -223,9 +223,34 @@ def loops():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"x": x}
 
 
+def qdq_resize():
+    """A linear Resize between quantisations: its values are rounded, never computed on integers."""
+    nodes = [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]), helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+             helper.make_node("Resize", ["d", "", "", "sizes"], ["r"], mode="linear", coordinate_transformation_mode="half_pixel"),
+             helper.make_node("QuantizeLinear", ["r", "scale", "zero"], ["p"]), helper.make_node("DequantizeLinear", ["p", "scale", "zero"], ["y"])]
+    tensors = [numpy_helper.from_array(a, n) for n, a in (("sizes", np.array([1, 1, 1, 6], np.int64)), ("scale", np.array(1, np.float32)),
+                                                         ("zero", np.array(0, np.int8)))]
+    x = np.array([2, 7, 4], np.float32).reshape(1, 1, 1, 3)
+    graph = helper.make_graph(nodes, "qdq_resize", [value("x", x)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, 1, 6])], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), {"x": x}
+
+
+def products():
+    """4096 products one after the other, from a small file: a run that lasts."""
+    t = TensorProto.FLOAT
+    info = helper.make_tensor_value_info
+    body = helper.make_graph([helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("MatMul", ["v", "x"], ["v2"])], "body",
+                             [info("i", 7, []), info("c", 9, []), info("v", t, ["n", "n"])], [info("c2", 9, []), info("v2", t, ["n", "n"])])
+    nodes = [helper.make_node("Loop", ["rounds", "yes", "x"], ["y"], body=body)]
+    tensors = [numpy_helper.from_array(np.array(4096, np.int64), "rounds"), numpy_helper.from_array(np.array(True), "yes")]
+    x = np.array([[0.5, -0.25], [0.125, 0.5]], np.float32)
+    graph = helper.make_graph(nodes, "products", [value("x", x, ["n", "n"])], [info("y", t, ["n", "n"])], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), {"x": x}
+
+
 def main():
     OUT.mkdir(exist_ok=True)
-    for make in (typed_tensors, mlp, functions, outputs, halves, names, rounds, branches, branches_deep, branches_else, loops):
+    for make in (typed_tensors, mlp, functions, outputs, halves, names, rounds, branches, branches_deep, branches_else, loops, qdq_resize, products):
         save(make.__name__, *make())
 
 
