@@ -111,6 +111,7 @@ bool has_kernel(const Op& op, Specs in) {
     case OpTag::kAdd:
     case OpTag::kSub:
     case OpTag::kMul:
+    case OpTag::kBatchMatmul:
       return two_f32(in);
     case OpTag::kConcat:
     case OpTag::kSplit:
@@ -137,6 +138,33 @@ bool has_kernel(const Op& op, Specs in) {
       return sdpa(in);
     case OpTag::kConv:
       return conv(in);
+    case OpTag::kPow:
+    case OpTag::kDiv:
+      return two_f32(in);
+    case OpTag::kErf:
+    case OpTag::kExp:
+    case OpTag::kSqrt:
+    case OpTag::kReciprocal:
+    case OpTag::kHardSwish:
+    case OpTag::kHardSigmoid:
+    case OpTag::kLeakyRelu:
+    case OpTag::kClamp:
+    case OpTag::kClip:
+    case OpTag::kBatchNorm:
+      return all_f32(in);
+    case OpTag::kLayerNorm:
+      return norm(in);
+    case OpTag::kSoftmax:
+      return is_f32(in, 0) && in[0].rank() >= 1;
+    case OpTag::kReduceSum:
+    case OpTag::kReduceMean:
+    case OpTag::kReduce:
+    case OpTag::kMaxPool:
+    case OpTag::kResize:
+    case OpTag::kPadBy:
+      return is_f32(in, 0);
+    case OpTag::kConvTranspose:
+      return all_f32(in) && in[0].rank() >= 3 && in[0].rank() <= 5;
     case OpTag::kRope:
       return is_f32(in, 0) && in[0].rank() == 4 && f32_or_absent(in, 2);
     default:
