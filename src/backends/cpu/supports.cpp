@@ -158,13 +158,17 @@ bool has_kernel(const Op& op, Specs in) {
       return is_f32(in, 0) && in[0].rank() >= 1;
     case OpTag::kReduceSum:
     case OpTag::kReduceMean:
-    case OpTag::kReduce:
-    case OpTag::kMaxPool:
     case OpTag::kResize:
-    case OpTag::kPadBy:
       return is_f32(in, 0);
-    case OpTag::kConvTranspose:
-      return all_f32(in) && in[0].rank() >= 3 && in[0].rank() <= 5;
+    case OpTag::kReduce:  // sum, mean
+      return is_f32(in, 0) && op.attrs.i(0) <= 1;
+    case OpTag::kMaxPool:  // indices in row-major order
+      return is_f32(in, 0) && op.attrs.i(6) == 0;
+    case OpTag::kPadBy:  // constant, edge
+      return is_f32(in, 0) && (op.attrs.i(0) == 0 || op.attrs.i(0) == 2);
+    case OpTag::kConvTranspose:  // explicit pads, no output_shape
+      return all_f32(in) && in[0].rank() >= 3 && in[0].rank() <= 5 && op.attrs.i(6) == 0 &&
+             op.attrs.list(4).empty();
     case OpTag::kRope:
       return is_f32(in, 0) && in[0].rank() == 4 && f32_or_absent(in, 2);
     default:
