@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/fused.hpp"
+#include "backends/cpu/steps_elements.hpp"
 #include "ops/attention/kv_cache.hpp"
 #include "ops/blocks.hpp"
 #include "ops/math/elementary.hpp"
@@ -71,6 +72,33 @@ Result<StepPtr> make_step(const Step& step, Build& build) {
       return checked_indices(step.inputs[1]) ? make_row_step(step, build) : StepPtr();
     case OpTag::kConv:
       return make_conv_step(step, build);
+    case OpTag::kBatchMatmul:
+      return make_product_step(step, build);
+    case OpTag::kConvTranspose:
+      return make_transposed_step(step, build);
+    case OpTag::kErf:
+    case OpTag::kExp:
+    case OpTag::kSqrt:
+    case OpTag::kReciprocal:
+    case OpTag::kHardSwish:
+    case OpTag::kHardSigmoid:
+    case OpTag::kLeakyRelu:
+    case OpTag::kClamp:
+    case OpTag::kClip:
+    case OpTag::kPow:
+    case OpTag::kDiv:
+      return make_element_step(step, build);
+    case OpTag::kBatchNorm:
+    case OpTag::kLayerNorm:
+    case OpTag::kSoftmax:
+    case OpTag::kReduceSum:
+    case OpTag::kReduceMean:
+    case OpTag::kReduce:
+      return make_norm_step(step, build);
+    case OpTag::kMaxPool:
+    case OpTag::kResize:
+    case OpTag::kPadBy:
+      return make_spatial_step(step, build);
     case OpTag::kConcat:
     case OpTag::kSplit:
       return make_layout_step(step);
@@ -104,6 +132,7 @@ Result<void> CpuExecutable::build_steps() {
               .n_threads = context_.pool->size(),
               .exact = context_.exact,
               .max_tokens = plan_.max_tokens};
+  build.plan = &plan_;
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     const Step& step = plan_.steps[i];
     fallback_.push_back(false);
@@ -175,6 +204,7 @@ Result<void> CpuExecutable::allocate(const Build& build) {
     rope_memory_.push_back(std::move(memory));
   }
   n_counters_ = build.n_counters;
+  faults_ = build.faults;
   counters_ = std::make_unique<std::atomic<std::uint32_t>[]>(std::max<std::size_t>(n_counters_, 1));
   partial_bytes_per_chunk_ = build.partial_bytes_per_chunk;
   ids_.reserve(plan_.max_tokens);
@@ -366,6 +396,10 @@ Result<void> CpuExecutable::sync(std::stop_token stop) {
   for (std::size_t i = 0; i < n_counters_; ++i) counters_[i].store(0, std::memory_order_relaxed);
   stop_after_.store(kNoStop, std::memory_order_relaxed);
   CYB_TRY(run_all(stop));
+  for (const Build::Fault& fault : faults_) {
+    const std::uint32_t row = counters_[fault.counter].load(std::memory_order_relaxed);
+    if (row != 0) return fail(non_finite(fault.op, fault.what, row - 1).in(fault.label));
+  }
   ready_ = true;
   return {};
 }

@@ -70,6 +70,7 @@ class CpuExecutable final : public Executable {
   std::vector<RopeTable> rope_tables_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> counters_;
   std::size_t n_counters_ = 0;
+  std::vector<Build::Fault> faults_;
 
   std::vector<std::int32_t> ids_, positions_, output_rows_;
   std::vector<SequenceSpan> sequences_;

@@ -29,10 +29,11 @@ class CpuWeight final : public Weight {
   /// f32 values of a vector weight; null for others.
   const float* vector() const noexcept { return vector_; }
 
-  /// Panels of a vector weight seen as `groups` matrices [n_out, n_in] one after the other; made
-  /// once and kept as long as somebody uses them. Errors: OutOfMemory.
-  Result<std::shared_ptr<const Buffer>> grouped_panels(std::size_t groups, std::size_t n_out,
-                                                       std::size_t n_in) const;
+  /// Panels of kTileRows rows, [n_in][kTileRows] each, of a vector weight seen as `groups` matrices
+  /// [n_out, n_in] one after the other; rows past n_out are zeros. Made once and kept as long as
+  /// somebody uses them. Errors: OutOfMemory.
+  Result<std::shared_ptr<const Buffer>> row_panels(std::size_t groups, std::size_t n_out,
+                                                   std::size_t n_in) const;
 
   bool has_panels() const noexcept { return panels_ != nullptr; }
   PanelFormat format() const noexcept { return format_; }

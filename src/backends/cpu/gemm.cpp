@@ -161,6 +161,21 @@ void Gemm::product(const Run& run, const CpuWeight& weight, std::size_t panel, c
     }
     return;
   }
+  if (weight.format() == PanelFormat::kF32) {
+    run.k->tile({.a = acts.rows + tokens.first * acts.stride,
+                 .packed = false,
+                 .a_panel = kTileRows * acts.stride,
+                 .a_row = acts.stride,
+                 .b = reinterpret_cast<const float*>(weight.panel(panel)),
+                 .b_block = 0,
+                 .rows = tokens.n,
+                 .n_blocks = 1,
+                 .k = k_,
+                 .c = out,
+                 .c_row = kPanelRows,
+                 .row_bias = nullptr});
+    return;
+  }
   std::memset(s.acc, 0, tokens.n * 64 * sizeof(float));
   const std::size_t k = round_up(k_, 4);
   for (std::size_t at = 0; at < k; at += kSliceValues) {

@@ -54,6 +54,18 @@ void arithmetic(const KernelTable& k, OpTag op, Side a, Side b, std::size_t n, f
   }
 }
 
+/// Memory is used again: an operand of the same place, dtype and shape may be another one, which
+/// errs to the safe side.
+bool Build::is_read(const Operand& output) const noexcept {
+  if (plan == nullptr) return true;
+  const auto same = [&](const Operand& o) {
+    return o.kind == output.kind && o.offset == output.offset && o.dtype == output.dtype;
+  };
+  return std::ranges::any_of(plan->outputs, same) ||
+         std::ranges::any_of(plan->steps,
+                             [&](const Step& s) { return std::ranges::any_of(s.inputs, same); });
+}
+
 std::size_t Build::rope(RopeConfig config) {
   const auto found = std::find(ropes.begin(), ropes.end(), config);
   if (found != ropes.end()) return static_cast<std::size_t>(found - ropes.begin());

@@ -12,6 +12,7 @@
 #include "backends/cpu/kernels/table.hpp"
 #include "backends/cpu/kv_store.hpp"
 #include "base/thread_pool.hpp"
+#include "ops/conv/geometry.hpp"
 
 namespace cyb::cpu {
 
@@ -74,6 +75,12 @@ struct Build {
   std::size_t n_counters = 0;
   std::vector<RopeConfig> ropes = {};
   std::size_t counter() { return n_counters++; }
+  /// A counter that stays 0 in a run without fault; what it holds else is 1 + the row to blame.
+  struct Fault {
+    std::size_t counter;
+    std::string op, what, label;
+  };
+  std::vector<Fault> faults = {};
   void want_thread(std::size_t bytes) {
     thread_bytes = bytes > thread_bytes ? bytes : thread_bytes;
   }
@@ -81,6 +88,9 @@ struct Build {
     shared_bytes = bytes > shared_bytes ? bytes : shared_bytes;
   }
   std::size_t rope(RopeConfig config);
+  const Plan* plan = nullptr;
+  /// False: no step and no output of the plan looks at what this one writes.
+  bool is_read(const Operand& output) const noexcept;
 };
 
 class CpuStep {
@@ -99,6 +109,10 @@ Result<StepPtr> make_graph_step(const Step& step, Build& build);
 Result<StepPtr> make_layout_step(const Step& step);
 /// Null where the weight is not one that panels can be made of.
 Result<StepPtr> make_conv_step(const Step& step, Build& build);
+
+/// One channel in and out of every group.
+StepPtr make_depthwise_step(const Step& step, const conv::Problem& problem, Build& build);
+Result<StepPtr> make_product_step(const Step& step, Build& build);
 
 /// n values, or one that stands for n.
 struct Side {

@@ -276,21 +276,52 @@ class PermuteStep final : public CpuStep {
     for (std::size_t i = rank; i-- > 0; stride *= dim(in, i)) strides[i] = stride;
     for (std::size_t i = 0; i < rank; ++i) steps[i] = strides[static_cast<std::size_t>(perm_[i])];
     const std::size_t width = dim(out, rank - 1), step = steps[rank - 1];
+    if (step != 1 && rank >= 2) return tiles(run, thread, steps);
     for (Share s(run.rows(out_), thread, run.n_threads); s.begin < s.end; ++s.begin) {
       std::size_t rest = s.begin, from = 0;
       for (std::size_t i = rank - 1; i-- > 0; rest /= dim(out, i))
         from += rest % dim(out, i) * steps[i];
-      const float* x = run.f32(x_) + from;
-      float* y = run.out(out_) + s.begin * width;
-      if (step == 1) {
-        std::memcpy(y, x, width * sizeof(float));
-      } else {
-        for (std::size_t i = 0; i < width; ++i) y[i] = x[i * step];
-      }
+      std::memcpy(run.out(out_) + s.begin * width, run.f32(x_) + from, width * sizeof(float));
     }
   }
 
  private:
+  using Steps = std::array<std::size_t, Shape::kMaxRank>;
+
+  /// The last dimension of x is dimension `near` of y: squares of the two last ones, so that both
+  /// sides are read and written by lines of the cache.
+  void tiles(const Run& run, unsigned thread, const Steps& steps) const noexcept {
+    constexpr std::size_t kSide = 16;
+    const Shape out = run_shape(out_, run.params);
+    const std::size_t rank = out.rank(), last = rank - 1;
+    if (out.count() == 0) return;
+    std::size_t near = 0;
+    while (static_cast<std::size_t>(perm_[near]) != last) ++near;
+    Steps strides{};
+    std::size_t stride = 1;
+    for (std::size_t i = rank; i-- > 0; stride *= dim(out, i)) strides[i] = stride;
+    const std::size_t n = dim(out, near), m = dim(out, last);
+    const std::size_t cuts = (n + kSide - 1) / kSide, outer = stride / (n * m);
+    for (Share s(outer * cuts, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      std::size_t rest = s.begin / cuts, from = 0, to = 0;
+      for (std::size_t i = last; i-- > 0;) {
+        if (i == near) continue;
+        from += rest % dim(out, i) * steps[i];
+        to += rest % dim(out, i) * strides[i];
+        rest /= dim(out, i);
+      }
+      const std::size_t first = s.begin % cuts * kSide, end = std::min(n, first + kSide);
+      const float* x = run.f32(x_) + from;
+      float* y = run.out(out_) + to;
+      for (std::size_t k = 0; k < m; k += kSide) {
+        const std::size_t k_end = std::min(m, k + kSide);
+        for (std::size_t i = first; i < end; ++i) {
+          for (std::size_t j = k; j < k_end; ++j) y[i * strides[near] + j] = x[i + j * steps[last]];
+        }
+      }
+    }
+  }
+
   Operand x_, out_;
   std::vector<std::int64_t> perm_;
 };

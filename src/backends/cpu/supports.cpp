@@ -111,6 +111,7 @@ bool has_kernel(const Op& op, Specs in) {
     case OpTag::kAdd:
     case OpTag::kSub:
     case OpTag::kMul:
+    case OpTag::kBatchMatmul:
       return two_f32(in);
     case OpTag::kConcat:
     case OpTag::kSplit:
@@ -137,6 +138,37 @@ bool has_kernel(const Op& op, Specs in) {
       return sdpa(in);
     case OpTag::kConv:
       return conv(in);
+    case OpTag::kPow:
+    case OpTag::kDiv:
+      return two_f32(in);
+    case OpTag::kErf:
+    case OpTag::kExp:
+    case OpTag::kSqrt:
+    case OpTag::kReciprocal:
+    case OpTag::kHardSwish:
+    case OpTag::kHardSigmoid:
+    case OpTag::kLeakyRelu:
+    case OpTag::kClamp:
+    case OpTag::kClip:
+    case OpTag::kBatchNorm:
+      return all_f32(in);
+    case OpTag::kLayerNorm:
+      return norm(in);
+    case OpTag::kSoftmax:
+      return is_f32(in, 0) && in[0].rank() >= 1;
+    case OpTag::kReduceSum:
+    case OpTag::kReduceMean:
+    case OpTag::kResize:
+      return is_f32(in, 0);
+    case OpTag::kReduce:  // sum, mean
+      return is_f32(in, 0) && op.attrs.i(0) <= 1;
+    case OpTag::kMaxPool:  // indices in row-major order
+      return is_f32(in, 0) && op.attrs.i(6) == 0;
+    case OpTag::kPadBy:  // constant, edge
+      return is_f32(in, 0) && (op.attrs.i(0) == 0 || op.attrs.i(0) == 2);
+    case OpTag::kConvTranspose:  // explicit pads, no output_shape
+      return all_f32(in) && in[0].rank() >= 3 && in[0].rank() <= 5 && op.attrs.i(6) == 0 &&
+             op.attrs.list(4).empty();
     case OpTag::kRope:
       return is_f32(in, 0) && in[0].rank() == 4 && f32_or_absent(in, 2);
     default:

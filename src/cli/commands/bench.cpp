@@ -7,9 +7,11 @@
 
 #include "base/cpu_count.hpp"
 #include "cli/command.hpp"
+#include "cli/commands/bench_tensors.hpp"
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/usage.hpp"
+#include "runtime/tensor_session.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -17,6 +19,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   cyb-llm bench MODEL
   cyb-llm bench MODEL -p 512 -n 128 -t 1,2 -b 1,8 -r 10 --json
+  cyb-llm bench DETECTOR --input images=IMAGES.npy -t 1,2
 pp512 is the prefill of 512 tokens, tg128 the decode of 128 tokens from an empty context; b8 means 8 sequences together.)";
 
 class BenchCommand final : public Command {
@@ -33,6 +36,8 @@ class BenchCommand final : public Command {
                      "Sequences that run together (default 1)");
     options.integer("-r,--repeats", repeats_, {1, 1000}, "N",
                     "Repeats of each measurement (default 5)");
+    options.texts("--input", inputs_, "NAME=FILE",
+                  "For a model of tensors: input NAME from a .npy file; milliseconds a run");
     model_.declare_engine(options);
     options.flag("--json", json_, "One JSON object: {\"model\", \"model_id\", \"rows\": [...]}");
     options.examples(kExamples);
@@ -42,6 +47,8 @@ class BenchCommand final : public Command {
     CYB_TRY(check_options());
     const std::stop_token stop = context.interrupts.begin();
     CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
+    CYB_ASSIGN(const bool tensors, is_tensor_model(*model));
+    if (tensors || !inputs_.empty()) return measure_tensors(context, std::move(model), stop);
     for (const std::uint32_t n : prompts_) CYB_TRY(check_positions(*model, n, "-p"));
     for (const std::uint32_t n : decodes_) CYB_TRY(check_positions(*model, n, "-n"));
     BenchOptions options = bench_options();
@@ -77,6 +84,14 @@ class BenchCommand final : public Command {
       return fail(usage_error("-p 0 -n 0 leaves nothing to measure"));
     }
     return {};
+  }
+
+  Result<int> measure_tensors(Context& context, std::shared_ptr<const Model> model,
+                              std::stop_token stop) const {
+    const BenchOptions options = bench_options();
+    return bench_tensors(
+        context, std::move(model),
+        {inputs_, options.threads, options.n_repeats, options.engine, json_, stop});
   }
 
   BenchOptions bench_options() const {
@@ -126,6 +141,7 @@ class BenchCommand final : public Command {
   }
 
   ModelFlags model_;
+  std::vector<std::string> inputs_;
   std::vector<std::uint32_t> prompts_{128, 512}, decodes_{128}, batches_{1}, threads_;
   std::optional<std::uint64_t> repeats_;
   bool json_ = false;

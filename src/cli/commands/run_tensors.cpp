@@ -16,7 +16,6 @@
 #include "cli/json.hpp"
 #include "cli/output_file.hpp"
 #include "cli/usage.hpp"
-#include "runtime/tensor_session.hpp"
 #include "tensor/npy.hpp"
 
 namespace cyb::cli {
@@ -26,29 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// Files stay mapped as long as the tensors are used.
-struct Given {
-  std::vector<std::shared_ptr<const MappedFile>> files;
-  std::vector<NamedTensor> tensors;
-};
-
-Result<Given> read_inputs(const std::vector<std::string>& inputs) {
-  Given given;
-  for (const std::string& input : inputs) {
-    const std::size_t equals = input.rfind('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == input.size()) {
-      return fail(usage_error(fmt::format("--input {}: write NAME=FILE.npy", input)));
-    }
-    const std::string path = input.substr(equals + 1);
-    CYB_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-    auto tensor = parse_npy(file->bytes());
-    if (!tensor) return fail(std::move(tensor).error().in(path));
-    given.tensors.push_back({input.substr(0, equals), *tensor});
-    given.files.push_back(std::move(file));
-  }
-  return given;
 }
 
 /// "<output name>.npy" with `/` as `_`. Error: Usage where two outputs would be one file.
@@ -160,6 +136,23 @@ Json shape_json(const Shape& shape) {
 
 }  // namespace
 
+Result<GivenTensors> read_tensors(const std::vector<std::string>& inputs) {
+  GivenTensors given;
+  for (const std::string& input : inputs) {
+    const std::size_t equals = input.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == input.size()) {
+      return fail(usage_error(fmt::format("--input {}: write NAME=FILE.npy", input)));
+    }
+    const std::string path = input.substr(equals + 1);
+    CYB_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+    auto tensor = parse_npy(file->bytes());
+    if (!tensor) return fail(std::move(tensor).error().in(path));
+    given.tensors.push_back({input.substr(0, equals), *tensor});
+    given.files.push_back(std::move(file));
+  }
+  return given;
+}
+
 void TensorFlags::declare(Options& options) {
   options.texts("--input", inputs_, "NAME=FILE",
                 "For a model of tensors: input NAME from a .npy file; give each one once");
@@ -190,7 +183,7 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
     CYB_ASSIGN(paths, file_names(session->outputs(), *output_));
     for (const std::string& path : paths) CYB_TRY(check_output_file(path, force_));
   }
-  CYB_ASSIGN(const Given given, read_inputs(inputs_));
+  CYB_ASSIGN(const GivenTensors given, read_tensors(inputs_));
   const double load_ms = ms_since(start);
   const Clock::time_point run_start = Clock::now();
   CYB_TRY(session->run(given.tensors, context.interrupts.begin()));

@@ -1,5 +1,7 @@
 // Resize (tag 421): ONNX's resampling in all modes, one axis after the other, innermost first, in
 // f64, rounded once.
+#include "ops/spatial/resize.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -308,7 +310,48 @@ Result<void> reference_resize(const RefCall& call) {
   });
 }
 
+/// None where output `o` is not one or two inputs.
+std::optional<ResizeTap> tap_of(const Filter& f, const Axis& axis, std::int64_t o) {
+  const double at = coordinate(f, axis, o);
+  if (f.coordinates == kCrop && (at < 0.0 || at > static_cast<double>(axis.in - 1))) return {};
+  Taps t = taps_of(f, axis, at);
+  normalise(f, axis, t);
+  ResizeTap tap{0, 0, 0.0, 0.0};
+  std::size_t n = 0;
+  for (std::size_t k = 0; k < t.weights.size(); ++k) {
+    if (t.weights[k] == 0.0) continue;
+    const auto from = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(t.first + static_cast<std::int64_t>(k), 0, axis.in - 1));
+    if (n == 0) tap = {from, from, t.weights[k], 0.0};
+    if (n == 1) tap.second = from, tap.second_weight = t.weights[k];
+    ++n;
+  }
+  if (n == 0 || n > 2) return {};
+  return tap;
+}
+
 }  // namespace
+
+Result<std::optional<std::vector<ResizeTaps>>> resize_taps(const Attrs& attrs,
+                                                           std::span<const TensorView> in) {
+  using Out = std::optional<std::vector<ResizeTaps>>;
+  CYB_ASSIGN(const std::vector<Axis> axes, plan(attrs, in));
+  const Filter filter(attrs);
+  std::vector<ResizeTaps> out(axes.size());
+  for (std::size_t d = 0; d < axes.size(); ++d) {
+    const bool same =
+        axes[d].out == axes[d].in && axes[d].scale == 1.0 && filter.coordinates != kCrop;
+    if (!same && d + 2 < axes.size()) return Out();
+    for (std::int64_t o = 0; o < axes[d].out; ++o) {
+      const auto here = static_cast<std::size_t>(o);
+      const std::optional<ResizeTap> tap =
+          same ? std::optional(ResizeTap{here, here, 1.0, 0.0}) : tap_of(filter, axes[d], o);
+      if (!tap) return Out();
+      out[d].push_back(*tap);
+    }
+  }
+  return Out(std::move(out));
+}
 
 OpImpl impl_Resize() {
   return {.attrs = kAttrs,

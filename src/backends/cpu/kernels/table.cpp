@@ -49,6 +49,7 @@ struct Entry {
       ns::fill_dequant(t);             \
       ns::fill_rows(t);                \
       ns::fill_attend(t);              \
+      ns::fill_tile(t);                \
     }                                  \
   }
 

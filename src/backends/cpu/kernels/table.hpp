@@ -72,6 +72,31 @@ struct DotF32Job {
   float* acc;
 };
 
+/// C = A B (+ a bias a row) in f32. A is rows at `a_row` floats (k side by side), or packed: panels
+/// of kTileRows rows, [k][kTileRows] each. B is blocks of 16 columns, [k][16] each, `b_block`
+/// floats apart. c[m] at c + m * c_row takes 16 * n_blocks columns.
+struct TileJob {
+  const float* a;
+  bool packed;
+  std::size_t a_panel, a_row;  // floats from one group of kTileRows rows, one row, to the next
+  const float* b;
+  std::size_t b_block;
+  std::size_t rows, n_blocks, k;  // all above 0
+  float* c;
+  std::size_t c_row;
+  const float* row_bias;  // [rows], or null
+};
+inline constexpr std::size_t kTileRows = 6;
+
+/// y[i] = sum over t of w[t] * x[t][i * stride], plus the bias; one row of a depthwise convolution.
+struct TapsJob {
+  const float* const* x;  // [n_taps]
+  const float* w;         // [n_taps]
+  std::size_t n_taps, n, stride;
+  float bias;
+  float* y;
+};
+
 enum class RowOp : std::uint8_t { kSilu, kGeluErf, kGeluTanh, kGeluQuick, kRelu, kSigmoid, kTanh };
 inline constexpr std::size_t kNumRowOps = 7;
 
@@ -139,6 +164,9 @@ struct KernelTable {
   void (*rope_split)(float* first, float* second, const float* cos, const float* sin,
                      std::size_t n) noexcept;
   void (*rope_pairs)(float* x, const float* cos, const float* sin, std::size_t n) noexcept;
+
+  void (*tile)(const TileJob&) noexcept;
+  void (*taps)(const TapsJob&) noexcept;
 
   void (*attend)(const AttendJob&) noexcept;
   /// `into` joined with `part`: one query, n = Dp values of o; a part whose max is -inf is skipped.

@@ -15,4 +15,5 @@
   void fill_dequant(KernelTable&); \
   void fill_rows(KernelTable&);    \
   void fill_attend(KernelTable&);  \
+  void fill_tile(KernelTable&);    \
   }
