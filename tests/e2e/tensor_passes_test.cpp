@@ -7,23 +7,11 @@
 #include <iterator>
 #include <vector>
 
+#include "e2e/npy_file.hpp"
 #include "e2e/program.hpp"
 
 namespace cyb::test {
 namespace {
-
-void write_npy(const std::string& path, const std::string& shape,
-               const std::vector<float>& values) {
-  std::string text = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
-  text.append(63 - (10 + text.size()) % 64, ' ');
-  text += '\n';
-  std::ofstream out(path, std::ios::binary);
-  out.write("\x93NUMPY\x01\x00", 8);
-  out.put(static_cast<char>(text.size() & 0xFF)).put(static_cast<char>(text.size() >> 8));
-  out << text;
-  out.write(reinterpret_cast<const char*>(values.data()),
-            static_cast<std::streamsize>(values.size() * sizeof(float)));
-}
 
 /// The last n values of a file.
 std::vector<float> read_values(const std::string& path, std::size_t n) {

@@ -5,32 +5,13 @@
 #include <cmath>
 
 #include "ops/control/control.hpp"
-#include "paths/graph/tensor_forward.hpp"
-#include "support/example_model.hpp"
-#include "support/process.hpp"
+#include "support/graph_maker.hpp"
 
 namespace cyb {
 namespace {
 
-using Names = std::vector<std::string>;
-
-struct Maker {
-  Graph graph;
-  Maker() { graph.symbols = {"B", "S", "P"}; }
-  std::string input(std::string name, DType dtype, std::vector<Dim> dims) {
-    graph.inputs.push_back({name, {dtype, std::move(dims)}});
-    return name;
-  }
-  std::string node(Op op, Names inputs) {
-    const auto id = static_cast<std::uint32_t>(graph.nodes.size());
-    std::string out = "v" + std::to_string(id);
-    graph.nodes.push_back({id, std::move(op), 255, std::move(inputs), {out}});
-    return out;
-  }
-  std::string node(OpTag tag, std::initializer_list<NamedAttr> attrs, Names inputs) {
-    return node(make_op(tag, attrs).value(), std::move(inputs));
-  }
-};
+using Maker = test::GraphMaker;
+using test::view;
 
 Op if_op(const Graph& yes, const Graph& no, const std::vector<TensorSpec>& outputs) {
   Op op{OpTag::kIf, {}};
@@ -44,49 +25,24 @@ Op loop_op(const Graph& body, std::int64_t carried, const std::vector<TensorSpec
   return op;
 }
 
-class Runner {
- public:
-  explicit Runner(const Graph& graph) {
-    ModelDraft draft;
-    draft.name = "graph";
-    draft.card = "# graph\n";
-    draft.config.set("model_type", "onnx");
-    draft.config.table("tokenizer").set("type", "none");
-    draft.tensors = {{"w", DType::kF32, Shape{3}, [](const ByteSink& sink) {
-                        constexpr std::array kValues = {1.0F, 10.0F, 100.0F};
-                        return sink(std::as_bytes(std::span(kValues)));
-                      }}};
-    draft.graph_hex = graph_to_hex(encode_graph(graph));
-    const std::string path = folder_.path() + "/graph.model";
-    auto written = write_model(path, draft);
-    if (!written) error = written.error().text();
-    if (!written) return;
-    auto model = Model::open(path);
-    if (!model) error = model.error().text();
-    if (!model) return;
-    BackendOptions options;
-    options.n_threads = 1;
-    weights_ = std::make_unique<WeightTable>(*model, create_backend("cpu", options).value());
-    auto made = TensorForward::make(graph, *weights_);
-    if (!made) error = made.error().text();
-    if (made) forward = *std::move(made);
-  }
-
-  std::string error;
-  std::unique_ptr<TensorForward> forward;
+/// The graph on `cpu`, with the weight w = {1, 10, 100}.
+struct Runner : test::GraphRunner {
+  explicit Runner(const Graph& graph) : GraphRunner(with_weight(graph), on_one_thread()) {}
 
  private:
-  test::TemporaryFolder folder_;
-  std::unique_ptr<WeightTable> weights_;
+  static Maker with_weight(const Graph& graph) {
+    Maker maker;
+    maker.graph = graph;
+    maker.weights = {test::weight<float>("w", DType::kF32, {3}, {1.0F, 10.0F, 100.0F})};
+    return maker;
+  }
+  static std::shared_ptr<Backend> on_one_thread() {
+    return create_backend("cpu", test::threads(1)).value();
+  }
 };
 
-template <class T>
-TensorView view(DType dtype, const Shape& shape, const std::vector<T>& values) {
-  return {dtype, shape, reinterpret_cast<const std::byte*>(values.data())};
-}
-
 std::vector<float> floats(const TensorView& tensor) {
-  return {tensor.as<float>(), tensor.as<float>() + tensor.shape.count()};
+  return test::values<float>(tensor);
 }
 
 const std::vector<float> kX = {1, 2, 3};

@@ -39,16 +39,19 @@ struct GraphMaker {
   }
   std::string node(OpTag tag, std::initializer_list<NamedAttr> attrs,
                    std::vector<std::string> inputs) {
+    return node(make_op(tag, attrs).value(), std::move(inputs));
+  }
+  std::string node(Op op, std::vector<std::string> inputs) {
     const auto id = static_cast<std::uint32_t>(graph.nodes.size());
     std::string out = "v" + std::to_string(id);
-    graph.nodes.push_back({id, make_op(tag, attrs).value(), 255, std::move(inputs), {out}});
+    graph.nodes.push_back({id, std::move(op), 255, std::move(inputs), {out}});
     return out;
   }
 };
 
 class GraphRunner {
  public:
-  GraphRunner(GraphMaker& maker, std::shared_ptr<Backend> backend,
+  GraphRunner(const GraphMaker& maker, std::shared_ptr<Backend> backend,
               const TensorOptions& options = {}) {
     ModelDraft draft;
     draft.name = "graph";

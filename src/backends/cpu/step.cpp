@@ -39,8 +39,16 @@ void arithmetic(const KernelTable& k, OpTag op, Side a, Side b, std::size_t n, f
   if (a.one && b.one) {
     const float value = op == OpTag::kAdd   ? *a.data + *b.data
                         : op == OpTag::kSub ? *a.data - *b.data
-                                            : *a.data * *b.data;
+                        : op == OpTag::kMul ? *a.data * *b.data
+                                            : *a.data / *b.data;
     std::fill_n(y, n, value);
+  } else if (op == OpTag::kDiv) {
+    const ElementKernels& e = k.elements;
+    if (b.one)
+      return e.map[static_cast<std::size_t>(ElementOp::kDivideBy)](a.data, *b.data, 0.0f, n, y);
+    if (a.one)
+      return e.map[static_cast<std::size_t>(ElementOp::kDivided)](b.data, *a.data, 0.0f, n, y);
+    e.div(a.data, b.data, n, y);
   } else if (b.one) {
     if (op == OpTag::kMul) return k.scale(a.data, *b.data, n, y);
     k.offset(a.data, op == OpTag::kSub ? -*b.data : *b.data, n, y);  // a - b is a + (-b) exactly
@@ -62,8 +70,9 @@ bool Build::is_read(const Operand& output) const noexcept {
     return o.kind == output.kind && o.offset == output.offset && o.dtype == output.dtype;
   };
   return std::ranges::any_of(plan->outputs, same) ||
-         std::ranges::any_of(plan->steps,
-                             [&](const Step& s) { return std::ranges::any_of(s.inputs, same); });
+         std::ranges::any_of(plan->steps, [&](const Step& s) {
+           return std::ranges::any_of(s.inputs, same) || std::ranges::any_of(s.fused_inputs, same);
+         });
 }
 
 std::size_t Build::rope(RopeConfig config) {

@@ -119,7 +119,7 @@ struct Side {
   const float* data;
   bool one;
 };
-/// y = a op b, n values; `op` is Add, Sub or Mul.
+/// y = a op b, n values; `op` is Add, Sub, Mul or Div.
 void arithmetic(const KernelTable& k, OpTag op, Side a, Side b, std::size_t n, float* y) noexcept;
 
 /// Own kernel for the op on these operands.

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "backends/cpu/kernels/elements.hpp"
-
 namespace cyb::cpu {
 namespace {
 
@@ -24,7 +22,7 @@ class ElementStep final : public CpuStep {
   ElementStep(const Step& step, const Build& build, ElementOp op, float a = 0.0f, float b = 0.0f)
       : x_(step.inputs[0]),
         y_(step.outputs[0]),
-        map_(element_kernels(*build.k).map[static_cast<std::size_t>(op)]),
+        map_(build.k->elements.map[static_cast<std::size_t>(op)]),
         a_(a),
         b_(b) {}
   void take_a(const Operand& operand) { a_from_ = operand; }
@@ -47,7 +45,7 @@ class ElementStep final : public CpuStep {
 class DivStep final : public CpuStep {
  public:
   DivStep(const Step& step, const Build& build)
-      : a_(step.inputs[0]), b_(step.inputs[1]), y_(step.outputs[0]), k_(element_kernels(*build.k)) {
+      : a_(step.inputs[0]), b_(step.inputs[1]), y_(step.outputs[0]), k_(*build.k) {
     const Shape& y = y_.shape;
     std::size_t at = y.rank();
     const auto dim = [&](const Shape& s, std::size_t d) {
@@ -99,21 +97,12 @@ class DivStep final : public CpuStep {
   void row(const Run& run, std::size_t a, std::size_t b, std::size_t y,
            std::size_t n) const noexcept {
     if (n == 0) return;
-    const float *x = run.f32(a_) + a, *by = run.f32(b_) + b;
-    float* to = run.out(y_) + y;
-    if (one_a_ && one_b_) {
-      std::fill_n(to, n, *x / *by);
-    } else if (one_b_) {
-      k_.map[static_cast<std::size_t>(ElementOp::kDivideBy)](x, *by, 0.0f, n, to);
-    } else if (one_a_) {
-      k_.map[static_cast<std::size_t>(ElementOp::kDivided)](by, *x, 0.0f, n, to);
-    } else {
-      k_.div(x, by, n, to);
-    }
+    arithmetic(k_, OpTag::kDiv, {run.f32(a_) + a, one_a_}, {run.f32(b_) + b, one_b_}, n,
+               run.out(y_) + y);
   }
 
   Operand a_, b_, y_;
-  const ElementKernels& k_;
+  const KernelTable& k_;
   std::size_t row_ = 1, rows_ = 1;
   bool one_a_, one_b_;
   std::vector<std::size_t> size_, stride_a_, stride_b_;  // innermost first

@@ -9,10 +9,9 @@ namespace cyb::cpu {
 /// Erf, Exp, Sqrt, Reciprocal, LeakyRelu, HardSigmoid, HardSwish, Clamp, Clip, Pow with a constant
 /// 2, Div.
 Result<StepPtr> make_element_step(const Step& step, Build& build);
-/// BatchNorm, LayerNorm, GroupNorm, InstanceNorm, Softmax of the last dimension, sums and means of
-/// trailing dimensions.
+/// BatchNorm, LayerNorm, Softmax, sums and means of trailing dimensions.
 Result<StepPtr> make_norm_step(const Step& step, Build& build);
-/// MaxPool, AvgPool, Pool, Resize (nearest and linear), PadBy and Pad with a constant.
+/// MaxPool, Resize (nearest and linear), PadBy with a constant.
 Result<StepPtr> make_spatial_step(const Step& step, Build& build);
 /// ConvTranspose of 1 to 3 axes.
 Result<StepPtr> make_transposed_step(const Step& step, Build& build);

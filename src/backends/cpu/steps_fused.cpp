@@ -94,49 +94,30 @@ std::optional<RowOp> row_op(const Op& op) {
   }
 }
 
-/// y = f(a, b), n values.
-template <class F>
-void each(Side a, Side b, std::size_t n, float* y, F f) noexcept {
-  const std::size_t a_step = a.one ? 0 : 1, b_step = b.one ? 0 : 1;
-  for (std::size_t i = 0; i < n; ++i) y[i] = f(a.data[i * a_step], b.data[i * b_step]);
-}
+/// The function of an op with one operand and its parameters; none where there is no kernel.
+struct Element {
+  ElementOp op;
+  float a = 0.0f, b = 0.0f;
+};
 
-/// Loops for what graphs often have and KernelTable has not. False: none.
-bool plain_loop(const Op& op, std::span<const Side> in, std::size_t n, float* y) noexcept {
-  const Side a = in[0], b = in.size() > 1 ? in[1] : in[0];
+std::optional<Element> element(const Op& op, std::span<const Side> in) noexcept {
   switch (op.tag) {
-    case OpTag::kDiv:
-      each(a, b, n, y, [](float u, float v) { return u / v; });
-      return true;
     case OpTag::kLeakyRelu:
-      each(a, a, n, y, [s = op.attrs.f(0)](float u, float) { return u < 0.0f ? s * u : u; });
-      return true;
+      return Element{ElementOp::kLeaky, op.attrs.f(0)};
+    case OpTag::kHardSigmoid:
+      return Element{ElementOp::kHardSigmoid, op.attrs.f(0), op.attrs.f(1)};
+    case OpTag::kHardSwish:
+      return Element{ElementOp::kHardSwish};
     case OpTag::kClip: {
       constexpr float kInf = std::numeric_limits<float>::infinity();
       const bool low = in.size() > 1 && in[1].data != nullptr;
       const bool high = in.size() > 2 && in[2].data != nullptr;
       const float lo = low ? *in[1].data : -kInf, hi = high ? *in[2].data : kInf;
-      if (lo != lo || hi != hi) return false;
-      each(a, a, n, y, [lo, hi](float u, float) {
-        u = u < lo ? lo : u;
-        return u > hi ? hi : u;
-      });
-      return true;
+      if (lo != lo || hi != hi) return std::nullopt;  // NaN has the reference's rule
+      return Element{ElementOp::kClip, lo, hi};
     }
-    case OpTag::kHardSigmoid:
-      each(a, a, n, y, [s = op.attrs.f(0), t = op.attrs.f(1)](float u, float) {
-        const float v = s * u + t;
-        return v < 0.0f ? 0.0f : (v > 1.0f ? 1.0f : v);
-      });
-      return true;
-    case OpTag::kHardSwish:
-      each(a, a, n, y, [](float u, float) {
-        const float v = u / 6.0f + 0.5f;
-        return u * (v < 0.0f ? 0.0f : (v > 1.0f ? 1.0f : v));
-      });
-      return true;
     default:
-      return false;
+      return std::nullopt;
   }
 }
 
@@ -263,11 +244,15 @@ void FusedOps::work(const Place& place, const Work& work) const noexcept {
     case OpTag::kAdd:
     case OpTag::kSub:
     case OpTag::kMul:
+    case OpTag::kDiv:
       return arithmetic(k, work.op.tag, in[0], in[1], place.n, y);
     default:
       break;
   }
-  if (!plain_loop(work.op, in, place.n, y)) by_reference(work.op, in, place.n, y);
+  if (const auto e = element(work.op, in); e && !in[0].one) {
+    return k.elements.map[static_cast<std::size_t>(e->op)](in[0].data, e->a, e->b, place.n, y);
+  }
+  by_reference(work.op, in, place.n, y);
 }
 
 void FusedOps::apply(const Run& run, std::byte* scratch, std::size_t first,

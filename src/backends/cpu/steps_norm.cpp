@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/kernels/elements.hpp"
 #include "backends/cpu/steps_elements.hpp"
 
 namespace cyb::cpu {
@@ -21,7 +20,7 @@ class BatchNormStep final : public CpuStep {
   BatchNormStep(const Step& step, const Build& build)
       : inputs_(step.inputs),
         y_(step.outputs[0]),
-        k_(element_kernels(*build.k)),
+        k_(build.k->elements),
         eps_(step.op.attrs.f(0)),
         channels_(static_cast<std::size_t>(step.inputs[0].shape[1])),
         inner_(product(step.inputs[0].shape, 2, step.inputs[0].shape.rank())) {}
@@ -54,7 +53,7 @@ class LayerNormStep final : public CpuStep {
         gain_(step.inputs.size() > 1 ? step.inputs[1] : Operand{}),
         bias_(step.inputs.size() > 2 ? step.inputs[2] : Operand{}),
         y_(step.outputs[0]),
-        k_(element_kernels(*build.k)),
+        k_(build.k->elements),
         eps_(step.op.attrs.f(0)) {}
 
   void run(const Run& run, unsigned thread) const noexcept override {
@@ -75,10 +74,7 @@ class LayerNormStep final : public CpuStep {
 class SoftmaxStep final : public CpuStep {
  public:
   SoftmaxStep(const Step& step, Build& build)
-      : x_(step.inputs[0]),
-        y_(step.outputs[0]),
-        k_(element_kernels(*build.k)),
-        fault_(build.counter()) {
+      : x_(step.inputs[0]), y_(step.outputs[0]), k_(build.k->elements), fault_(build.counter()) {
     const Shape& shape = x_.shape;
     const std::int64_t d = step.op.attrs.i(0);
     const auto axis =
@@ -126,11 +122,7 @@ class SoftmaxStep final : public CpuStep {
 class ReduceStep final : public CpuStep {
  public:
   ReduceStep(const Step& step, const Build& build, std::size_t row, bool mean)
-      : x_(step.inputs[0]),
-        y_(step.outputs[0]),
-        k_(element_kernels(*build.k)),
-        row_(row),
-        mean_(mean) {}
+      : x_(step.inputs[0]), y_(step.outputs[0]), k_(build.k->elements), row_(row), mean_(mean) {}
 
   void run(const Run& run, unsigned thread) const noexcept override {
     for (Share s(run.elements(y_), thread, run.n_threads); s.begin < s.end; ++s.begin) {

@@ -190,20 +190,24 @@ Result<std::vector<Val>> Builder::emit(std::string_view op_name, std::vector<Nam
     return fail(invalid_input(fmt::format("more than {} nodes", kMaxGraphNodes)));
   std::optional<std::vector<Dim>> dims;
   if (outputs.size() == 1) dims = follow_dims(op, specs, outputs[0]);
-  Node node{std::move(op), std::move(inputs), {}, region_};
-  for (const TensorSpec& spec : outputs) {
+  std::vector<Val> out = add_node({std::move(op), std::move(inputs), {}, region_}, outputs);
+  if (dims) {
+    CYB_ASSIGN(out[0], with_dims(out[0], *std::move(dims)));
+  }
+  return out;
+}
+
+std::vector<Val> Builder::add_node(Node node, std::vector<TensorSpec> outputs) {
+  for (TensorSpec& spec : outputs) {
     Value value;
-    value.spec = spec;
+    value.spec = std::move(spec);
     value.origin = Origin::kNode;
     value.node = static_cast<std::uint32_t>(nodes_.size());
-    value.region = region_;
+    value.region = node.region;
     node.outputs.push_back(add(std::move(value)));
   }
   std::vector<Val> out = node.outputs;
   nodes_.push_back(std::move(node));
-  if (dims) {
-    CYB_ASSIGN(out[0], with_dims(out[0], *std::move(dims)));
-  }
   return out;
 }
 

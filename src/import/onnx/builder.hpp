@@ -112,6 +112,8 @@ class Builder {
   };
 
   Val add(Value value);
+  /// Adds the node in the region at hand, with a value of its own for each of `outputs`.
+  std::vector<Val> add_node(Node node, std::vector<TensorSpec> outputs);
   Result<std::optional<std::vector<Val>>> fold(const Op& op, std::span<const Val> inputs);
   /// A value whose elements are these dimensions: a constant where they are numbers.
   Result<Val> with_dims(Val value, std::vector<Dim> dims);

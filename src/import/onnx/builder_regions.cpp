@@ -25,14 +25,7 @@ std::uint32_t Builder::begin_region(std::span<const TensorSpec> inputs) {
 }
 
 Val Builder::copied(Val value, Op identity) {
-  Value made;
-  made.spec = values_[value].spec;
-  made.origin = Origin::kNode;
-  made.node = static_cast<std::uint32_t>(nodes_.size());
-  made.region = region_;
-  const Val val = add(std::move(made));
-  nodes_.push_back({std::move(identity), {value}, {val}, region_});
-  return val;
+  return add_node({std::move(identity), {value}, {}, region_}, {values_[value].spec})[0];
 }
 
 Result<void> Builder::end_region(std::span<const Val> outputs) {
@@ -65,19 +58,9 @@ Result<std::vector<Val>> Builder::emit_control(OpTag tag, std::vector<Val> input
   std::vector<TensorSpec> specs;
   for (const Val input : inputs) specs.push_back(values_[input].spec);
   CYB_TRY(infer(op, specs));
-  Node node{std::move(op), std::move(inputs), {}, region_, std::move(bodies)};
-  for (TensorSpec& spec : outputs) {
-    Value value;
-    value.spec = std::move(spec);
-    value.spec.value.reset();
-    value.origin = Origin::kNode;
-    value.node = static_cast<std::uint32_t>(nodes_.size());
-    value.region = region_;
-    node.outputs.push_back(add(std::move(value)));
-  }
-  std::vector<Val> out = node.outputs;
-  nodes_.push_back(std::move(node));
-  return out;
+  for (TensorSpec& spec : outputs) spec.value.reset();
+  return add_node({std::move(op), std::move(inputs), {}, region_, std::move(bodies)},
+                  std::move(outputs));
 }
 
 std::vector<std::vector<Val>> Builder::captures(const std::vector<bool>& live) const {

@@ -101,6 +101,16 @@ Result<std::vector<Dim>> unknown_dims(std::span<const TensorSpec> in, std::size_
   return std::vector<Dim>(static_cast<std::size_t>(*n), Dim::anonymous());
 }
 
+Result<std::vector<Dim>> listed_dims(std::span<const TensorSpec> in, std::size_t k) {
+  const auto* value = rules::value_of(in, k);
+  if (value == nullptr) return unknown_dims(in, k);
+  for (const Dim& d : *value) {
+    if (d.is_constant() && d.constant() < 0)
+      return fail(rules::bad_shape(dims_text(*value), "no negative dimension"));
+  }
+  return *value;
+}
+
 std::vector<TensorSpec> with_same_value(const TensorSpec& x, std::vector<Dim> dims) {
   TensorSpec out{x.dtype, std::move(dims)};
   if (out.rank() <= 1) out.value = x.value;

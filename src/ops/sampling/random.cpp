@@ -30,15 +30,7 @@ Result<std::vector<TensorSpec>> infer_random(const Attrs& attrs, Specs in) {
   if (!std::isfinite(attrs.f(3))) return fail(rules::bad_payload("b"));
   CYB_TRY(rules::want_list(in, 0));
   TensorSpec out{*dtype, {}};
-  if (const auto* value = rules::value_of(in, 0)) {
-    for (const Dim& d : *value) {
-      if (d.is_constant() && d.constant() < 0)
-        return fail(rules::bad_shape(dims_text(*value), "no negative dimension"));
-    }
-    out.dims = *value;
-  } else {
-    CYB_ASSIGN(out.dims, layout::unknown_dims(in, 0));
-  }
+  CYB_ASSIGN(out.dims, layout::listed_dims(in, 0));
   return std::vector{std::move(out)};
 }
 

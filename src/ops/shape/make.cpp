@@ -115,15 +115,7 @@ Result<std::vector<TensorSpec>> infer_fill(const Attrs& attrs, Specs in) {
   if (attrs.bytes(1).size() != ref::element_bytes(*dtype)) return fail(rules::bad_payload("value"));
   CYB_TRY(rules::want_list(in, 0));
   TensorSpec out{*dtype, {}};
-  if (const auto* value = rules::value_of(in, 0)) {
-    for (const Dim& d : *value) {
-      if (d.is_constant() && d.constant() < 0)
-        return fail(rules::bad_shape(dims_text(*value), "no negative dimension"));
-    }
-    out.dims = *value;
-  } else {
-    CYB_ASSIGN(out.dims, layout::unknown_dims(in, 0));
-  }
+  CYB_ASSIGN(out.dims, layout::listed_dims(in, 0));
   const bool vector = out.rank() <= 1 && (out.rank() == 0 || out.dims[0].is_constant());
   const std::int64_t n = out.rank() == 0 ? 1 : out.dims[0].constant();
   if (vector && n <= rules::kMaxValues && rules::is_int(*dtype)) {

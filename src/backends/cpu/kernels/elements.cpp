@@ -1,6 +1,7 @@
 // Functions of single elements and of rows, for graphs.
 #include "backends/cpu/kernels/elements.hpp"
 
+#include "backends/cpu/kernels/table.hpp"
 #include "backends/cpu/kernels/targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -172,7 +173,8 @@ CYB_FN void fill_map(ElementKernels& table) {
 
 }  // namespace
 
-void fill_elements(ElementKernels& table) {
+void fill_elements(KernelTable& kernels) {
+  ElementKernels& table = kernels.elements;
   fill_map<ElementOp::kErf>(table);
   fill_map<ElementOp::kExp>(table);
   fill_map<ElementOp::kSqrt>(table);

@@ -1,11 +1,9 @@
 // ElementKernels: what graphs alone need of an ISA: functions of single elements, division, norms
-// and sums of rows. One table an ISA, as KernelTable; every table computes the same bits.
+// and sums of rows. A part of KernelTable, with its rules.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-
-#include "backends/cpu/kernels/table.hpp"
 
 namespace cyb::cpu {
 
@@ -39,8 +37,5 @@ struct ElementKernels {
   /// Sum in 16 chains (element k in chain k mod 16), added as a tree.
   float (*sum)(const float* x, std::size_t n) noexcept;
 };
-
-/// The table of the same ISA.
-const ElementKernels& element_kernels(const KernelTable& table) noexcept;
 
 }  // namespace cyb::cpu

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "backends/cpu/kernels/elements.hpp"
+
 namespace cyb::cpu {
 
 /// Panel formats; the order indexes the tables.
@@ -167,6 +169,8 @@ struct KernelTable {
 
   void (*tile)(const TileJob&) noexcept;
   void (*taps)(const TapsJob&) noexcept;
+
+  ElementKernels elements;
 
   void (*attend)(const AttendJob&) noexcept;
   /// `into` joined with `part`: one query, n = Dp values of o; a part whose max is -inf is skipped.

@@ -8,12 +8,13 @@
 #include "hwy/detect_targets.h"
 
 // One declaration per compiled target of the functions that fill a table.
-#define CYB_FILLS(ns)              \
-  namespace ns {                   \
-  void fill_dot32(KernelTable&);   \
-  void fill_dotk(KernelTable&);    \
-  void fill_dequant(KernelTable&); \
-  void fill_rows(KernelTable&);    \
-  void fill_attend(KernelTable&);  \
-  void fill_tile(KernelTable&);    \
+#define CYB_FILLS(ns)               \
+  namespace ns {                    \
+  void fill_dot32(KernelTable&);    \
+  void fill_dotk(KernelTable&);     \
+  void fill_dequant(KernelTable&);  \
+  void fill_rows(KernelTable&);     \
+  void fill_attend(KernelTable&);   \
+  void fill_tile(KernelTable&);     \
+  void fill_elements(KernelTable&); \
   }
