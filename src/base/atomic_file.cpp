@@ -74,18 +74,21 @@ Result<void> write_all(int fd, const std::string& path, std::span<const std::byt
 
 }  // namespace
 
-Result<AtomicFile> AtomicFile::create(const std::string& path, AtLink at_link) {
-  const SplitPath parts = split(path);
-  if (parts.name.empty()) return fail(io_error(path, "create", "the name is empty"));
+Result<AtomicFile> AtomicFile::create(const std::string& name, AtLink at_link) {
+  std::string path = name;
   struct stat info{};
-  const bool exists = ::lstat(path.c_str(), &info) == 0;
-  const bool is_link = exists && S_ISLNK(info.st_mode);
-  if (is_link && at_link == AtLink::kFollow) {  // what the link names is written, the link stays
+  bool exists = ::lstat(path.c_str(), &info) == 0;
+  if (exists && S_ISLNK(info.st_mode) && at_link == AtLink::kFollow) {
+    // What the link names is written, the link stays.
     std::array<char, PATH_MAX> target{};
     if (::realpath(path.c_str(), target.data()) == nullptr)
       return fail(io_errno(path, "create", errno));
-    return create(std::string(target.data()));
+    path = target.data();
+    exists = ::lstat(path.c_str(), &info) == 0;
   }
+  const SplitPath parts = split(path);
+  if (parts.name.empty()) return fail(io_error(path, "create", "the name is empty"));
+  const bool is_link = exists && S_ISLNK(info.st_mode);
   if (exists && S_ISDIR(info.st_mode)) return fail(io_errno(path, "create", EISDIR));
   if (exists && !is_link &&
       !S_ISREG(info.st_mode)) {  // a rename would replace the device or pipe itself

@@ -95,7 +95,7 @@ Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context,
   };
   auto loaded = Engine::load(std::move(model), options);
   if (!loaded) return fail(with_origin(std::move(loaded).error(), options));
-  const std::shared_ptr<Engine> engine = *std::move(loaded);
+  std::shared_ptr<Engine> engine = *std::move(loaded);
   progress.clear();
   const LoadReport& report = engine->report();
   if (report.pack_ms > 0 && report.packed_bytes > 0) {

@@ -38,6 +38,14 @@ std::optional<T> copy(const T* value) {
 ConfigValue::ConfigValue(ConfigTable v) : value_(std::make_shared<ConfigTable>(std::move(v))) {}
 
 // A table is shared on copy and never changed through a shared handle: table() below copies first.
+ConfigValue::ConfigValue(ConfigArray v)
+    : value_(std::make_shared<const ConfigArray>(std::move(v))) {}
+
+const ConfigArray* ConfigValue::array() const noexcept {
+  const auto* held = std::get_if<std::shared_ptr<const ConfigArray>>(&value_);
+  return held == nullptr ? nullptr : held->get();
+}
+
 const ConfigTable* ConfigValue::table() const noexcept {
   const auto* held = std::get_if<std::shared_ptr<ConfigTable>>(&value_);
   return held == nullptr ? nullptr : held->get();

@@ -27,7 +27,7 @@ class ConfigValue {
   ConfigValue(double v) : value_(v) {}                    // NOLINT(google-explicit-constructor)
   ConfigValue(std::string v) : value_(std::move(v)) {}    // NOLINT(google-explicit-constructor)
   ConfigValue(const char* v) : value_(std::string(v)) {}  // NOLINT(google-explicit-constructor)
-  ConfigValue(ConfigArray v) : value_(std::move(v)) {}    // NOLINT(google-explicit-constructor)
+  ConfigValue(ConfigArray v);                             // NOLINT(google-explicit-constructor)
   ConfigValue(ConfigTable v);                             // NOLINT(google-explicit-constructor)
 
   const bool* boolean() const noexcept { return std::get_if<bool>(&value_); }
@@ -35,13 +35,15 @@ class ConfigValue {
   const double* real() const noexcept { return std::get_if<double>(&value_); }
   std::optional<double> number() const noexcept;  // integer or real
   const std::string* string() const noexcept { return std::get_if<std::string>(&value_); }
-  const ConfigArray* array() const noexcept { return std::get_if<ConfigArray>(&value_); }
+  const ConfigArray* array() const noexcept;
   const ConfigTable* table() const noexcept;
   ConfigTable* table() noexcept;
   std::string_view type_name() const noexcept;  // "integer", "array", ...
 
  private:
-  std::variant<bool, std::int64_t, double, std::string, ConfigArray, std::shared_ptr<ConfigTable>>
+  // An array never changes: copies of a value share it, and copying does not walk it.
+  std::variant<bool, std::int64_t, double, std::string, std::shared_ptr<const ConfigArray>,
+               std::shared_ptr<ConfigTable>>
       value_;
 };
 

@@ -129,8 +129,8 @@ class Maker {
     if (name.empty() || maker == made_.end()) return;
     const std::uint32_t from = maker->second;
     // The edges into one box are added one after the other.
-    for (std::size_t e = picture_.edges.size(); e-- > 0 && picture_.edges[e].to == to;) {
-      if (picture_.edges[e].from == from) return;
+    for (std::size_t e = picture_.edges.size(); e > 0 && picture_.edges[e - 1].to == to; --e) {
+      if (picture_.edges[e - 1].from == from) return;
     }
     const auto spec = specs_.find(name);
     picture_.edges.push_back(

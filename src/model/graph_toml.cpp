@@ -287,6 +287,7 @@ class Reader {
     return out;
   }
 
+  // NOLINTBEGIN(misc-no-recursion): body() asks attr() for plain bytes only.
   std::optional<AttrValue> body(const ConfigValue& value) {
     if (value.integer() == nullptr) return attr(AttrKind::kBytes, value);
     const auto number = static_cast<std::uint64_t>(*value.integer());
@@ -326,6 +327,7 @@ class Reader {
       }
     }
   }
+  // NOLINTEND(misc-no-recursion)
 
   Bodies& bodies_;
   Graph out_;

@@ -62,7 +62,7 @@ void drop_lost_rows(const std::string& root, StoreIndex& index) {
 /// where that could not be done.
 std::string keep_aside(const std::string& path) {
   for (int i = 1; i <= kMaxKeptAside; ++i) {
-    const std::string aside = i == 1 ? path + ".bad" : fmt::format("{}.bad.{}", path, i);
+    std::string aside = i == 1 ? path + ".bad" : fmt::format("{}.bad.{}", path, i);
     if (::link(path.c_str(), aside.c_str()) == 0) return aside;
     if (errno == EEXIST) continue;
     std::error_code code;
@@ -94,7 +94,7 @@ StoreIndex rebuilt(const std::string& root, StoreIndex kept) {
 /// `why`: the damage, or "" for an index that is not there. `writable`: the lock is held.
 Result<StoreIndex> rebuild(const std::string& root, const std::string& why, bool writable) {
   const std::string path = store_index_path(root);
-  const StoreIndex index = rebuilt(root, why.empty() ? StoreIndex{} : salvage_store_index(path));
+  StoreIndex index = rebuilt(root, why.empty() ? StoreIndex{} : salvage_store_index(path));
   std::string aside = "not written: the store cannot be changed from here";
   if (writable) {
     std::string kept = why.empty() ? "" : keep_aside(path);

@@ -59,7 +59,7 @@ struct Building {
 };
 
 /// Bounded by kMaxDepth.
-ConfigTable finish(Building& table) {
+ConfigTable finish(Building& table) {  // NOLINT(misc-no-recursion)
   ConfigTable out;
   for (Building::Entry& entry : table.entries) {
     if (entry.value) {
@@ -167,6 +167,7 @@ class Parser {
     return entry->elements.back().get();
   }
 
+  // NOLINTBEGIN(misc-no-recursion): check_depth bounds it.
   Result<void> key_value(Building& start, std::size_t depth) {
     CYB_ASSIGN(Path steps, path(depth));
     Building* table = &start;
@@ -229,6 +230,7 @@ class Parser {
       if (!in_.consume(',')) return fail(in_.error("expected ',' or '}'"));
     }
   }
+  // NOLINTEND(misc-no-recursion)
 
   TomlCursor in_;
   std::size_t values_ = 0;

@@ -42,6 +42,7 @@ class StringList {
 };
 
 enum class TokenType : std::uint8_t {
+  kUnset = 0,  // while the part is read
   kNormal = 1,
   kUnknown = 2,
   kControl = 3,

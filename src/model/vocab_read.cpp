@@ -172,8 +172,8 @@ class VocabReader {
     CYB_ASSIGN(const std::uint32_t key, id());
     CYB_ASSIGN(const std::int64_t value, cursor_.integer());
     if (value < 1 || value > 6) return fail(cursor_.error("a token type is 1 to 6"));
-    if (key >= out_.types.size()) out_.types.resize(key + 1, TokenType{0});
-    if (out_.types[key] != TokenType{0}) {
+    if (key >= out_.types.size()) out_.types.resize(key + 1, TokenType::kUnset);
+    if (out_.types[key] != TokenType::kUnset) {
       return fail(duplicate_error("key", fmt::format("{}", key)));
     }
     out_.types[key] = static_cast<TokenType>(value);
@@ -218,8 +218,8 @@ class VocabReader {
       return fail(
           vocab_error(fmt::format("type of id {}, which is no token", out_.types.size() - 1)));
     }
-    out_.types.resize(n, TokenType{0});
-    std::ranges::replace(out_.types, TokenType{0}, TokenType::kNormal);
+    out_.types.resize(n, TokenType::kUnset);
+    std::ranges::replace(out_.types, TokenType::kUnset, TokenType::kNormal);
     return {};
   }
 

@@ -99,7 +99,10 @@ class Elements {
   }
   const C* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
-  const C& operator[](std::size_t i) const noexcept { return data_[i]; }
+  /// Only of an input that is present().
+  const C& operator[](std::size_t i) const noexcept {
+    return data_[i];  // NOLINT(clang-analyzer-core.uninitialized.UndefReturn)
+  }
   bool present() const noexcept { return data_ != nullptr; }
 
  private:

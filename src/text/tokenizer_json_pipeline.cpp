@@ -209,7 +209,8 @@ Result<void> recognise_model(const json& model, TokenizerConfig& config) {
     }
   }
   const auto empty = [&](const char* key) {
-    return at(model, key).is_null() || at(model, key) == "";
+    const auto& value = at(model, key);
+    return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty());
   };
   const auto flag = [&](const char* key) {
     return at(model, key).is_null() || at(model, key).is_boolean();

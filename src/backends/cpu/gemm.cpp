@@ -33,6 +33,7 @@ void rounding_error(const std::uint8_t* record, std::size_t n, std::size_t t, co
 struct Gemm::Scratch {
   std::uint8_t *records, *unpacked;
   float *rows, *temp, *tile_a, *tile_b, *levels, *slice, *acc;
+  std::size_t bytes;  // before acc
 };
 
 Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
@@ -68,17 +69,16 @@ Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
     done += cost[u];
   }
   counter_ = build.counter();
-  const Scratch end = scratch(nullptr);
-  build.want_thread(reinterpret_cast<std::uintptr_t>(end.acc) + chunk_ * 64 * sizeof(float));
+  build.want_thread(scratch(nullptr).bytes + chunk_ * 64 * sizeof(float));
   const std::size_t rows = round_up(max_rows, kTileTokens);
   build.want_shared(rows * levels_ * n_blocks_ * kRecordBytes + kLine +
                     (f32_ ? rows * k_padded_ * sizeof(float) : 0));
 }
 
 Gemm::Scratch Gemm::scratch(std::byte* base) const noexcept {
-  auto at = reinterpret_cast<std::uintptr_t>(base);
-  const auto take = [&at](std::size_t bytes) {
-    const std::uintptr_t here = at;
+  std::size_t at = 0;
+  const auto take = [&at, base](std::size_t bytes) {
+    std::byte* const here = base == nullptr ? nullptr : base + at;
     at += round_up(bytes, kLine);
     return here;
   };
@@ -94,6 +94,7 @@ Gemm::Scratch Gemm::scratch(std::byte* base) const noexcept {
       take(levels_ > 1 ? kTileTokens * levels_ * k_padded_ * sizeof(float) : 0));
   s.slice = reinterpret_cast<float*>(take(kSliceValues * kPanelRows * sizeof(float)));
   s.acc = reinterpret_cast<float*>(take(0));
+  s.bytes = at;
   return s;
 }
 

@@ -30,7 +30,7 @@ void Call::fail_with(Error error) {
   if (!error_) error_ = std::move(error);
 }
 
-void Call::refuse(std::string why) {
+void Call::refuse(const std::string& why) {
   fail_with(not_built(why));
 }
 
@@ -86,7 +86,8 @@ std::string Call::s(std::string_view name, std::string_view fallback) {
 
 std::vector<std::int64_t> Call::ints(std::string_view name, std::vector<std::int64_t> fallback) {
   const AttributeProto* a = attr(name, AttributeType::kInts);
-  return a == nullptr ? std::move(fallback) : a->ints;
+  if (a != nullptr) return a->ints;
+  return fallback;
 }
 
 std::vector<float> Call::floats(std::string_view name) {

@@ -100,7 +100,7 @@ class Call {
   Builder& builder() noexcept { return builder_; }
 
   // Errors.
-  void refuse(std::string why);
+  void refuse(const std::string& why);
   void fail_with(Error error);
   bool ok() const noexcept { return !error_; }
   /// The node's outputs, or why it is refused.

@@ -54,7 +54,7 @@ Result<std::string> external_location(const TensorProto& tensor) {
   CYB_TRY(check_keys(tensor));
   const StringPair* location = find_pair(tensor, "location");
   if (location == nullptr) return fail(external_error(tensor, "no location"));
-  const std::string text(location->value);
+  std::string text(location->value);
   const auto refused = [&](std::string_view why) {
     return fail(external_error(tensor, fmt::format("location {}: {}", json_quote(text), why)));
   };

@@ -5,6 +5,7 @@
 #include "ops/layout/convert.hpp"
 #include "ops/linear/elementwise.hpp"
 #include "ops/math/elementary.hpp"
+#include "ops/math/is_nan.hpp"
 
 namespace cyb {
 namespace {
@@ -161,8 +162,8 @@ Result<void> reference_where(const RefCall& call) {
 /// The larger (or smaller) of two; NaN wins.
 template <class C>
 C extreme(C a, C b, bool largest) {
-  if (a != a) return a;
-  if (b != b) return b;
+  if (is_nan(a)) return a;
+  if (is_nan(b)) return b;
   return largest ? (a < b ? b : a) : (b < a ? b : a);
 }
 

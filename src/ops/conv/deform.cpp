@@ -49,7 +49,7 @@ double sample(const C* plane, std::int64_t h, std::int64_t w, double y, double x
   const double r = std::floor(y), c = std::floor(x);
   double sum = 0.0;
   for (int k = 0; k < 4; ++k) {
-    const double row = r + k / 2, column = c + k % 2;
+    const double row = r + (k < 2 ? 0 : 1), column = c + k % 2;
     const double share = (1.0 - std::fabs(y - row)) * (1.0 - std::fabs(x - column));
     const auto i = static_cast<std::int64_t>(row), j = static_cast<std::int64_t>(column);
     if (i >= 0 && i < h && j >= 0 && j < w) sum += share * static_cast<double>(plane[i * w + j]);

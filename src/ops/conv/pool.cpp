@@ -6,6 +6,7 @@
 
 #include "ops/conv/geometry.hpp"
 #include "ops/math/elementary.hpp"
+#include "ops/math/is_nan.hpp"
 #include "ops/op_impl.hpp"
 
 namespace cyb {
@@ -116,7 +117,7 @@ void max_pool(const Run& run, const C* x, F store) {
     bool first = true;
     for_taps(run.axes, n % run.out_size, [&](std::size_t, std::size_t at) {
       const C v = plane[at];
-      if (best != best || !(first || v > best || v != v)) return;
+      if (is_nan(best) || !(first || v > best || is_nan(v))) return;
       best = v;
       where = at;
       first = false;

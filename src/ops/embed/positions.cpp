@@ -23,7 +23,7 @@ Result<std::vector<TensorSpec>> infer_sinus(const Attrs& attrs, Specs in) {
   if (attrs.i(0) < 2 || attrs.i(0) % 2 != 0) return fail(rules::bad_payload("dim"));
   if (!(attrs.f(1) > 0.0F)) return fail(rules::bad_payload("max_period"));
   CYB_TRY(rules::want_at_most(attrs, 2, 2, "layout"));
-  if (!(attrs.f(3) < static_cast<float>(attrs.i(0) / 2))) return fail(rules::bad_payload("shift"));
+  if (!(attrs.f(3) < static_cast<float>(attrs.i(0)) / 2)) return fail(rules::bad_payload("shift"));
   return rules::one(in[0].dtype == DType::kF16 ? DType::kF16 : DType::kF32,
                     {in[0].dims[0], attrs.i(0)});
 }

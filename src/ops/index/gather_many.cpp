@@ -86,6 +86,7 @@ Result<void> reference_gather_nd(const RefCall& call) {
     if (x.shape[d] != indices.shape[d])
       return fail(shape_mismatch("GatherNd", x.shape.text(), indices.shape.text()));
   }
+  if (per_batch == 0) return {};  // nothing is asked for
   for (std::size_t t = 0; t < tuples; ++t) {
     std::size_t at = t / per_batch;
     for (std::size_t k = 0; k < depth; ++k) {

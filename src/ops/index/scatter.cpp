@@ -1,6 +1,7 @@
 // ScatterElements (tag 378), ScatterNd (379), TensorScatter (393): a copy of x with elements or
 // slices replaced or combined, in the order of the indices.
 #include "ops/index/index.hpp"
+#include "ops/math/is_nan.hpp"
 #include "ops/op_impl.hpp"
 #include "ops/rules.hpp"
 #include "ops/typed.hpp"
@@ -24,9 +25,9 @@ C combine(C old, C v, std::int64_t reduction) {
     case kMul:
       return ref::multiply(old, v);
     case kMax:
-      return old != old || v < old ? old : v;
+      return is_nan(old) || v < old ? old : v;
     case kMin:
-      return old != old || old < v ? old : v;
+      return is_nan(old) || old < v ? old : v;
     default:
       return v;
   }

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "ops/math/is_nan.hpp"
+
 namespace cyb::convert {
 
 /// Truncation, saturating; NaN gives 0.
@@ -12,7 +14,7 @@ template <class To, class From>
 To to_integer(From v) noexcept {
   using Limits = std::numeric_limits<To>;
   if constexpr (std::is_floating_point_v<From>) {
-    if (v != v) return 0;
+    if (is_nan(v)) return 0;
     // 2^digits is exact in every float; the largest integer itself may not be.
     constexpr auto kEnd = static_cast<From>(Limits::max() / 2 + 1) * From{2};
     if (v >= kEnd) return Limits::max();

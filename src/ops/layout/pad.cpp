@@ -39,7 +39,7 @@ std::int64_t source_of(std::int64_t i, std::int64_t n, std::int64_t mode) {
 }
 
 Result<Dim> padded(const Dim& dim, const Amount& amount, std::int64_t mode) {
-  const Dim out = dim + Dim(amount.before) + Dim(amount.after);
+  Dim out = dim + Dim(amount.before) + Dim(amount.after);
   const bool negative = out.is_constant() && out.constant() < 0;
   const bool from_nothing =
       dim == Dim(0) && mode != kConstant && (amount.before > 0 || amount.after > 0);

@@ -111,7 +111,7 @@ Result<std::vector<TensorSpec>> infer_einsum(const Attrs& attrs, Specs in) {
   std::array<std::optional<Dim>, 128> dims;
   for (std::size_t k = 0; k < in.size(); ++k) {
     for (std::size_t i = 0; i < in[k].rank(); ++i) {
-      const auto c = static_cast<std::size_t>(equation->inputs[k][i]);
+      const auto c = static_cast<unsigned char>(equation->inputs[k][i]);
       const Dim& dim = in[k].dims[i];
       const bool takes = !dims[c] || *dims[c] == Dim(1);
       const auto merged = takes           ? std::optional(dim)
@@ -123,7 +123,7 @@ Result<std::vector<TensorSpec>> infer_einsum(const Attrs& attrs, Specs in) {
     }
   }
   std::vector<Dim> out;
-  for (const char c : equation->output) out.push_back(*dims[static_cast<std::size_t>(c)]);
+  for (const char c : equation->output) out.push_back(*dims[static_cast<unsigned char>(c)]);
   return rules::one(in[0].dtype, std::move(out));
 }
 

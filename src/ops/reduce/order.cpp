@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/math/is_nan.hpp"
 #include "ops/op_impl.hpp"
 #include "ops/rules.hpp"
 #include "ops/typed.hpp"
@@ -32,7 +33,7 @@ Result<std::vector<TensorSpec>> infer_arg(const Attrs& attrs, Specs in) {
 /// a before b: NaN first, then larger (or smaller).
 template <class C>
 bool before(C a, C b, bool largest) {
-  if (a != a || b != b) return a != a && b == b;
+  if (is_nan(a) || is_nan(b)) return is_nan(a) && !is_nan(b);
   return largest ? a > b : a < b;
 }
 

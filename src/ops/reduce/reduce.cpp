@@ -5,6 +5,7 @@
 
 #include "ops/layout/convert.hpp"
 #include "ops/math/elementary.hpp"
+#include "ops/math/is_nan.hpp"
 #include "ops/op_impl.hpp"
 #include "ops/reduce/axes.hpp"
 #include "ops/rules.hpp"
@@ -66,7 +67,7 @@ template <class C>
 C extreme(const C* x, std::span<const std::size_t> offsets, bool largest) {
   C best = lowest<C>(largest);
   for (const std::size_t o : offsets) {
-    if (x[o] != x[o]) return x[o];
+    if (is_nan(x[o])) return x[o];
     if (largest ? x[o] > best : x[o] < best) best = x[o];
   }
   return best;

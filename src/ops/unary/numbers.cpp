@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/math/is_nan.hpp"
 #include "ops/op_impl.hpp"
 #include "ops/rules.hpp"
 #include "ops/typed.hpp"
@@ -25,7 +26,7 @@ C negated(C v) {
 
 template <class C>
 C sign_of(C v) {
-  if (v != v) return v;
+  if (is_nan(v)) return v;
   if (v > C{0}) return C{1};
   if constexpr (std::is_signed_v<C> || std::is_floating_point_v<C>) {
     if (v < C{0}) return static_cast<C>(-1);

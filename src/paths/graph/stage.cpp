@@ -28,7 +28,7 @@ class Builder {
     taken_.resize(program_.values().size(), false);
   }
 
-  Result<std::unique_ptr<Stage>> build(std::optional<std::vector<TensorSpec>> first) {
+  Result<std::unique_ptr<Stage>> build(const std::optional<std::vector<TensorSpec>>& first) {
     std::uint32_t at = begin_;
     for (; at < program_.n_nodes(); ++at) {
       if (runs_between_plans(program_.nodes()[at].op.tag)) break;  // the forward runs it
@@ -200,8 +200,9 @@ class Builder {
     Result<void> found;
     Step step = step_of(at, members, [&](std::uint32_t v, const Op& op, std::size_t k) {
       auto operand = operand_of(v, op, k);
-      if (!operand) found = fail(std::move(operand).error());
-      return operand ? *operand : Operand{};
+      if (operand) return *std::move(operand);
+      found = fail(std::move(operand).error());
+      return Operand{};
     });
     CYB_TRY(std::move(found));
     const auto& outputs = program_.nodes()[members.empty() ? at : members.back()].outputs;
