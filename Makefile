@@ -37,7 +37,7 @@ demo:
 
 test:
 	@tools/setup.sh build test
-	@cmake --preset release >/dev/null
+	@cmake --preset release -DCYB_AARCH64=$(if $(filter x86_64,$(shell uname -m)),ON,OFF) >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
 	@python3 tools/fetch_models.py smollm2 >/dev/null
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error -LE slow
