@@ -29,11 +29,11 @@ bool is_control(char c) noexcept {
 
 /// Value of a hex digit, -1 for other bytes.
 constexpr auto kHexDigits = [] {
-  std::array<std::int8_t, 256> values{};
+  std::array<std::int16_t, 256> values{};
   values.fill(-1);
-  for (std::size_t i = 0; i < 10; ++i) values['0' + i] = static_cast<std::int8_t>(i);
+  for (std::size_t i = 0; i < 10; ++i) values['0' + i] = static_cast<std::int16_t>(i);
   for (std::size_t i = 0; i < 6; ++i) {
-    values['a' + i] = values['A' + i] = static_cast<std::int8_t>(10 + i);
+    values['a' + i] = values['A' + i] = static_cast<std::int16_t>(10 + i);
   }
   return values;
 }();

@@ -22,8 +22,10 @@ A integer_power(A a, B b) {
     }
     return A{0};
   }
+  // NOLINTBEGIN(bugprone-signed-char-misuse): a small integer is extended by its sign.
   auto base = static_cast<std::uint64_t>(a), result = std::uint64_t{1};
   for (auto n = static_cast<std::uint64_t>(b); n != 0; n >>= 1u) {
+    // NOLINTEND(bugprone-signed-char-misuse)
     if ((n & 1u) != 0) result *= base;
     base *= base;
   }

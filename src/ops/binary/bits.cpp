@@ -36,6 +36,7 @@ constexpr std::array kShiftAttrs = {AttrSpec{"left", AttrKind::kU8}};
 template <class T>
 T shifted(T a, T b, bool left) {
   constexpr std::uint64_t kWidth = sizeof(T) * 8;
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): a negative count becomes a large one.
   const auto n = static_cast<std::uint64_t>(b);
   if (left) return n >= kWidth ? T{0} : static_cast<T>(static_cast<std::uint64_t>(a) << n);
   if (n >= kWidth) return std::cmp_less(a, 0) ? static_cast<T>(-1) : T{0};

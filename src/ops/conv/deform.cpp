@@ -28,8 +28,7 @@ Result<std::vector<TensorSpec>> infer_deform(const Attrs& attrs, Specs in) {
   CYB_TRY(rules::want_rank(in, 1, 4));
   std::vector<TensorSpec> operands = {in[0], in[1]};
   if (!rules::at(in, 3).absent) operands.push_back(in[3]);
-  CYB_ASSIGN(const std::vector<TensorSpec> y,
-             conv::infer_conv(operands, window_of(attrs), attrs.i(3)));
+  CYB_ASSIGN(std::vector<TensorSpec> y, conv::infer_conv(operands, window_of(attrs), attrs.i(3)));
   CYB_ASSIGN(const conv::List kernel, conv::kernel_of(in[1]));
   const std::int64_t taps = kernel[0] * kernel[1], groups = attrs.i(4);
   const Dim& c = in[0].dims[1];

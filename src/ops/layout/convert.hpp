@@ -16,7 +16,7 @@ To to_integer(From v) noexcept {
   if constexpr (std::is_floating_point_v<From>) {
     if (is_nan(v)) return 0;
     // 2^digits is exact in every float; the largest integer itself may not be.
-    constexpr auto kEnd = static_cast<From>(Limits::max() / 2 + 1) * From{2};
+    constexpr auto kEnd = static_cast<From>(To{1} << (Limits::digits - 1)) * From{2};
     if (v >= kEnd) return Limits::max();
     if (v <= static_cast<From>(Limits::lowest())) return Limits::lowest();
     return static_cast<To>(v);

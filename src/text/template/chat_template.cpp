@@ -92,6 +92,12 @@ void define_all(tmpl::Interpreter& interpreter, Importer& importer, const ChatIn
 
 }  // namespace
 
+ChatValue::ChatValue(const ChatValue& other) = default;
+ChatValue::ChatValue(ChatValue&& other) noexcept = default;
+ChatValue& ChatValue::operator=(const ChatValue& other) = default;
+ChatValue& ChatValue::operator=(ChatValue&& other) noexcept = default;
+ChatValue::~ChatValue() = default;
+
 ChatValue ChatValue::of(bool value) {
   ChatValue out;
   out.kind = Kind::kBool;

@@ -27,6 +27,14 @@ struct ChatValue {
   std::vector<ChatValue> items;
   std::vector<std::pair<std::string, ChatValue>> members;
 
+  // Copies and destruction walk the value: they are made in one place.
+  ChatValue() = default;
+  ChatValue(const ChatValue& other);
+  ChatValue(ChatValue&& other) noexcept;
+  ChatValue& operator=(const ChatValue& other);
+  ChatValue& operator=(ChatValue&& other) noexcept;
+  ~ChatValue();
+
   static ChatValue null() { return {}; }
   static ChatValue of(bool value);
   static ChatValue of(std::int64_t value);
