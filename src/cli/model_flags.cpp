@@ -21,6 +21,10 @@ constexpr std::uint64_t kMaxContext = std::uint64_t{1} << 24;
 ModelFlags::ModelFlags()
     : path_(environment("CYB_PATH", "auto")), backend_(environment("CYB_BACKEND", "auto")) {}
 
+ModelFlags::ModelFlags(std::string name) : ModelFlags() {
+  model_ = std::move(name);
+}
+
 void ModelFlags::declare_model(Options& options) {
   options.positional(
       "MODEL", model_,

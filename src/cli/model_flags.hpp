@@ -23,6 +23,8 @@ namespace cyb::cli {
 class ModelFlags {
  public:
   ModelFlags();
+  /// Of a model that is named by another option.
+  explicit ModelFlags(std::string name);
 
   /// MODEL.
   void declare_model(Options& options);

@@ -103,13 +103,22 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::preset(std::string_view name
   return out;
 }
 
-Result<std::vector<OwnedSegment>> ChatTemplate::render(ChatInput input) const {
-  input.bos_token = bos_token_;
-  input.eos_token = eos_token_;
+Error no_chat_template() {
+  return Error(ErrorKind::kTemplate, "no_chat_template",
+               "no_chat_template: this model has no chat template");
+}
+
+Result<std::vector<OwnedSegment>> ChatTemplate::render(const Template& compiled, ChatInput input) {
   if (input.now.tm_mday == 0) {
     const std::time_t now = std::time(nullptr);
     ::localtime_r(&now, &input.now);
   }
+  return compiled.render(input);
+}
+
+Result<std::vector<OwnedSegment>> ChatTemplate::render(ChatInput input) const {
+  input.bos_token = bos_token_;
+  input.eos_token = eos_token_;
   if (!system_default_.empty()) {
     bool has_system = false;
     for (const ChatValue& message : input.messages) {
@@ -123,7 +132,7 @@ Result<std::vector<OwnedSegment>> ChatTemplate::render(ChatInput input) const {
       input.messages.insert(input.messages.begin(), first.messages.front());
     }
   }
-  CYB_ASSIGN(std::vector<OwnedSegment> segments, template_.render(input));
+  CYB_ASSIGN(std::vector<OwnedSegment> segments, render(template_, std::move(input)));
   if (!bos_.empty() && !starts_with(segments, bos_)) {
     if (!segments.empty() && segments.front().control) {
       segments.front().text.insert(0, bos_);

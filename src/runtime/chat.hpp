@@ -38,6 +38,8 @@ class ChatTemplate {
   /// bos_token, eos_token, the default system message and (where it is all zero) the clock are
   /// filled in. Errors: Template.
   Result<std::vector<OwnedSegment>> render(ChatInput input) const;
+  /// A template alone, with `input` as it is but for the clock. Errors: Template.
+  static Result<std::vector<OwnedSegment>> render(const Template& compiled, ChatInput input);
   /// Rendered and encoded, with BOS exactly once where the model wants one. Errors: Template,
   /// Tokenizer, InvalidInput.
   Result<std::vector<std::int32_t>> encode(ChatInput input, const Tokenizer& tokenizer) const;
@@ -54,6 +56,9 @@ class ChatTemplate {
   std::string system_default_;
   std::vector<std::string> stops_;
 };
+
+/// The error of a model that has none.
+Error no_chat_template();
 
 ChatInput chat_input(std::span<const ChatMessage> messages);
 

@@ -55,8 +55,7 @@ Result<const Tokenizer*> Engine::need_tokenizer() const {
 
 Error Engine::chat_error() const {
   if (chat_error_ != nullptr) return *chat_error_;
-  return Error(ErrorKind::kTemplate, "no_chat_template",
-               "no_chat_template: this model has no chat template");
+  return no_chat_template();
 }
 
 bool Engine::is_stop_id(std::int32_t id) const noexcept {
