@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo "make demo         set up, build, get a small real model (94 MiB), answer a prompt"
 	@echo "make test         build and run the tests and gates"
-	@echo "make test-slow    sanitizers, all real models, forced regimes"
+	@echo "make test-slow    all real models, ONNX, sanitizers, forced regimes (PARTS=\"tests onnx asan tsan regimes\")"
 	@echo "make bench        micro benchmarks and cyb-llm bench"
 	@echo "make bench-peers  cyb-llm and llama.cpp in alternation on this machine"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
@@ -44,7 +44,7 @@ test:
 
 test-slow:
 	@tools/setup.sh build test
-	@JOBS=$(JOBS) tools/test_slow.sh
+	@JOBS=$(JOBS) tools/test_slow.sh $(PARTS)
 
 bench:
 	@tools/setup.sh build bench

@@ -1,55 +1,66 @@
 #!/bin/sh
-# The slow suite: everything under ASan+UBSan, the threaded tests under TSan, all real models, and the whole suite again
-# under forced regimes (CYB_BACKEND, CYB_PATH, CYB_ISA, CYB_THREADS). Ends with a list of what passed.
+# The slow suite: all tests with all real models, ONNX against other implementations, everything under ASan+UBSan, the
+# threaded tests under TSan, and the whole suite again under forced regimes (CYB_BACKEND, CYB_PATH, CYB_ISA, CYB_THREADS).
+# Ends with a list of what passed.
+# usage: tools/test_slow.sh [tests] [onnx] [asan] [tsan] [regimes]      (default: all of them)
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 jobs=${JOBS:-$(nproc)}
 passed=""
 failed=""
+parts=${*:-tests onnx asan tsan regimes}
+for part in $parts; do
+  case $part in
+    tests | onnx | asan | tsan | regimes) ;;
+    *) echo "test_slow: $part is none of: tests onnx asan tsan regimes" >&2; exit 1 ;;
+  esac
+done
+wanted() { case " $parts " in *" $1 "*) true ;; *) false ;; esac; }
 
 step() {
   name=$1
   shift
   echo "==== $name"
-  if "$@"; then passed="$passed
-  ok      $name"; else failed="$failed
-  FAILED  $name"; fi
+  began=$(date +%s)
+  if "$@"; then result="ok     "; else result="FAILED "; failed=yes; fi
+  passed="$passed
+  $result $name ($(($(date +%s) - began)) s)"
 }
 
 build() { cmake --preset "$1" >/dev/null && cmake --build "build/$1" -j "$jobs"; }
 suite() { folder=$1; shift; ctest --test-dir "build/$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"; }
+onnx() { script=$1; shift; build/venv-onnx/bin/python "tests/conformance/onnx_backend/$script" "$@"; }
+regime() { env "$@" ctest --test-dir build/release -j "$jobs" --output-on-failure -LE slow -E '^gate_|fuzz_replay|^aarch64'; }
 
 python3 tools/fetch_models.py all >/dev/null
-step "build release" build release
-step "all tests, all real models" suite release
+if wanted tests || wanted onnx || wanted regimes; then step "build release" build release; fi
+if wanted tests; then step "all tests, all real models" suite release; fi
+if wanted onnx; then
+  step "packages for ONNX" tools/venv.sh onnx
+  step "ONNX backend cases" onnx run.py --driver build/release/tests/onnx_driver
+  step "ONNX operators of com.microsoft" onnx contrib.py --driver build/release/tests/onnx_driver
+  step "real ONNX models" onnx real.py --program build/release/cyb-llm
+  step "tiny models from torch" onnx tiny.py --program build/release/cyb-llm
+fi
+if wanted asan; then
+  step "build asan" build asan
+  # The examples are programs without a sanitizer: they cannot load a library that has one.
+  step "asan" env ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 CYB_SLOW=0 \
+    ctest --test-dir build/asan -j "$jobs" --output-on-failure --no-tests=error -LE slow -E '^gate_|^Api.ExamplesRun'
+fi
+if wanted tsan; then
+  step "build tsan" build tsan
+  step "tsan" ctest --test-dir build/tsan -j 1 --output-on-failure --no-tests=error -LE slow \
+    -R 'Pool|Thread|Determin|Session|Engine|Concurren|Cancel|Tensor|CpuBackend'
+fi
+if wanted regimes; then
+  isas=$(build/release/cyb-llm backends --json | python3 -c 'import json,sys; print(" ".join(next((b.get("isas", []) for b in json.load(sys.stdin)["backends"] if b["name"] == "cpu"), [])))')
+  for isa in $isas; do step "regime cpu, ISA $isa" regime CYB_BACKEND=cpu CYB_ISA="$isa"; done
+  step "regime reference" regime CYB_BACKEND=reference
+  for path in curated graph; do step "regime path $path" regime CYB_PATH="$path"; done
+  for threads in 1 3; do step "regime $threads threads" regime CYB_THREADS="$threads"; done
+fi
 
-# ONNX against onnxruntime, torch and the cases of the onnx package.
-onnx() { script=$1; shift; build/venv-onnx/bin/python "tests/conformance/onnx_backend/$script" "$@"; }
-step "packages for ONNX" tools/venv.sh onnx
-step "ONNX backend cases" onnx run.py --driver build/release/tests/onnx_driver
-step "ONNX operators of com.microsoft" onnx contrib.py --driver build/release/tests/onnx_driver
-step "real ONNX models" onnx real.py --program build/release/cyb-llm
-step "tiny models from torch" onnx tiny.py --program build/release/cyb-llm
-
-# The examples are programs without a sanitizer: they cannot load a library that has one.
-step "build asan" build asan
-step "asan" env ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 CYB_SLOW=0 \
-  ctest --test-dir build/asan -j "$jobs" --output-on-failure --no-tests=error -LE slow -E '^gate_|^Api.ExamplesRun'
-step "build tsan" build tsan
-step "tsan" ctest --test-dir build/tsan -j 1 --output-on-failure --no-tests=error -LE slow -R 'Pool|Thread|Determin|Session|Engine|Concurren|Cancel'
-
-isas=$(build/release/cyb-llm backends --json | python3 -c 'import json,sys; print(" ".join(next((b.get("isas", []) for b in json.load(sys.stdin)["backends"] if b["name"] == "cpu"), [])))')
-for isa in $isas; do
-  step "regime cpu, ISA $isa" env CYB_BACKEND=cpu CYB_ISA="$isa" ctest --test-dir build/release -j "$jobs" --output-on-failure -LE slow -E '^gate_|fuzz_replay'
-done
-step "regime reference" env CYB_BACKEND=reference ctest --test-dir build/release -j "$jobs" --output-on-failure -LE slow -E '^gate_|fuzz_replay'
-for path in curated graph; do
-  step "regime path $path" env CYB_PATH="$path" ctest --test-dir build/release -j "$jobs" --output-on-failure -LE slow -E '^gate_|fuzz_replay'
-done
-for threads in 1 3; do
-  step "regime $threads threads" env CYB_THREADS="$threads" ctest --test-dir build/release -j "$jobs" --output-on-failure -LE slow -E '^gate_|fuzz_replay'
-done
-
-echo "==== summary$passed$failed"
+echo "==== summary$passed"
 [ -z "$failed" ]
