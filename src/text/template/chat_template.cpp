@@ -76,7 +76,7 @@ void define_all(tmpl::Interpreter& interpreter, Importer& importer, const ChatIn
       {"range", tmpl::Function::kRange},           {"dict", tmpl::Function::kDict},
       {"namespace", tmpl::Function::kNamespace},   {"raise_exception", tmpl::Function::kRaise},
       {"strftime_now", tmpl::Function::kStrftime}, {"joiner", tmpl::Function::kJoiner},
-      {"cycler", tmpl::Function::kCycler}};
+      {"cycler", tmpl::Function::kCycler},         {"lipsum", tmpl::Function::kLipsum}};
   for (const auto& [name, which] : kFunctions) interpreter.define(name, function(which));
   interpreter.define("messages", importer.list(input.messages, 0));
   interpreter.define("tools", importer.value(input.tools));

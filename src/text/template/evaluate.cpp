@@ -1,6 +1,8 @@
 // Expressions.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/limits.hpp"
 #include "text/template/interpreter.hpp"
 #include "text/template/interpreter_guards.hpp"
@@ -118,10 +120,29 @@ Value Interpreter::concatenation(const Node& node, Scope& scope) {
   return out.finish(context_);
 }
 
+namespace {
+
+/// jinja2 works out a slice of constants while it compiles; what cannot be sliced is then
+/// undefined instead of an error.
+bool slices_a_constant(const Node& node, const Step& step) {
+  if (step.kind != StepKind::kSlice || node.items[0]->kind != NodeKind::kConst) return false;
+  const Value& value = node.items[0]->constant;
+  return (value.is_number() || value.is(Kind::kNone)) &&
+         std::ranges::all_of(step.bounds, [](const Node* bound) {
+           return bound == nullptr || bound->kind == NodeKind::kConst;
+         });
+}
+
+}  // namespace
+
 Value Interpreter::chain(const Node& node, Scope& scope) {
   Value value = evaluate(*node.items[0], scope);
   for (const Step& step : node.steps) {
     context_.step();
+    if (&step == node.steps.data() && slices_a_constant(node, step)) {
+      value = undefined(context_, "a constant has no items");
+      continue;
+    }
     value = apply(step, value, scope);
   }
   return value;

@@ -107,6 +107,7 @@ Value filter_first(const FilterCall& call) {
   if (call.value.is(Kind::kIterator)) {
     Iterator& it = *call.value.iterator;
     if (it.next < it.list->size) return it.list->items[it.next++];
+    check_end(it);
     return undefined(call.context, "No first item, sequence was empty.");
   }
   const auto items = iterate(call.context, call.value);
@@ -164,16 +165,19 @@ Value filter_sort(const FilterCall& call) {
 
 Value filter_unique(const FilterCall& call) {
   const auto given = bind(call.context, call.name, call.args, {"case_sensitive", "attribute"});
-  const Getter getter(call.context, given[1]);
-  Dict seen;
-  std::vector<Value> out;
-  for (const Keyed& item : keyed(call.context, iterate(call.context, call.value), getter,
-                                 bool_argument(given[0], false))) {
-    if (seen.find(call.context, item.first) != nullptr) continue;
-    seen.set(call.context, item.first, none());
-    out.push_back(item.second);
-  }
-  return iterator_of(call.context, out);
+  return generator_of(call.context, [&](std::vector<Value>& out) {
+    const Getter getter(call.context, given[1]);
+    const bool case_sensitive = bool_argument(given[0], false);
+    Dict seen;
+    for (const Value& item : iterate(call.context, call.value)) {
+      call.context.step();
+      const Value key = getter(item);
+      const Value seen_as = case_sensitive ? key : ignoring_case(call.context, key);
+      if (seen.find(call.context, seen_as) != nullptr) continue;
+      seen.set(call.context, seen_as, none());
+      out.push_back(item);
+    }
+  });
 }
 
 Value filter_extreme(const FilterCall& call) {
@@ -206,8 +210,9 @@ Value filter_sum(const FilterCall& call) {
 
 Value filter_items(const FilterCall& call) {
   bind(call.context, call.name, call.args, {"value"});
-  if (call.value.is(Kind::kUndefined)) return iterator_of(call.context, {});
-  return iterator_of(call.context, entries_of(call.context, call.value));
+  return generator_of(call.context, [&](std::vector<Value>& out) {
+    if (!call.value.is(Kind::kUndefined)) out = entries_of(call.context, call.value);
+  });
 }
 
 Value filter_dictsort(const FilterCall& call) {
@@ -230,42 +235,43 @@ Value filter_dictsort(const FilterCall& call) {
 
 Value filter_batch(const FilterCall& call) {
   const auto given = bind(call.context, call.name, call.args, {"linecount", "fill_with"}, 1);
-  const std::int64_t size = int_argument(call.context, given[0], 1);
-  if (size < 1 || size > 100000) call.context.fail("batch: the number of items is out of range");
-  std::vector<Value> rows, row;
-  for (const Value& item : iterate(call.context, call.value)) {
-    if (static_cast<std::int64_t>(row.size()) == size) {
-      rows.push_back(list_of(call.context, row));
-      row.clear();
+  return generator_of(call.context, [&](std::vector<Value>& rows) {
+    std::vector<Value> row;
+    const std::int64_t size = int_argument(call.context, given[0], 1);
+    if (size < 1 || size > 100000) call.context.fail("batch: the number of items is out of range");
+    for (const Value& item : iterate(call.context, call.value)) {
+      if (static_cast<std::int64_t>(row.size()) == size) {
+        rows.push_back(list_of(call.context, row));
+        row.clear();
+      }
+      row.push_back(item);
     }
-    row.push_back(item);
-  }
-  const bool fills = given[1] != nullptr && !given[1]->is(Kind::kNone);
-  while (!row.empty() && fills && static_cast<std::int64_t>(row.size()) < size)
-    row.push_back(*given[1]);
-  if (!row.empty()) rows.push_back(list_of(call.context, row));
-  return iterator_of(call.context, rows);
+    const bool fills = given[1] != nullptr && !given[1]->is(Kind::kNone);
+    while (!row.empty() && fills && static_cast<std::int64_t>(row.size()) < size)
+      row.push_back(*given[1]);
+    if (!row.empty()) rows.push_back(list_of(call.context, row));
+  });
 }
 
 Value filter_slice(const FilterCall& call) {
   const auto given = bind(call.context, call.name, call.args, {"slices", "fill_with"}, 1);
-  const std::int64_t n = int_argument(call.context, given[0], 1);
-  if (n < 1 || n > 100000) call.context.fail("slice: the number of slices is out of range");
-  const auto items = iterate(call.context, call.value);
-  const std::size_t slices = static_cast<std::size_t>(n);
-  const std::size_t per = items.size() / slices, extra = items.size() % slices;
-  const bool fills = given[1] != nullptr && !given[1]->is(Kind::kNone);
-  std::vector<Value> rows;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < slices; ++i) {
-    const std::size_t size = per + (i < extra ? 1 : 0);
-    std::vector<Value> row(items.begin() + static_cast<std::ptrdiff_t>(at),
-                           items.begin() + static_cast<std::ptrdiff_t>(at + size));
-    at += size;
-    if (fills && i >= extra) row.push_back(*given[1]);
-    rows.push_back(list_of(call.context, row));
-  }
-  return iterator_of(call.context, rows);
+  return generator_of(call.context, [&](std::vector<Value>& rows) {
+    const auto items = iterate(call.context, call.value);
+    const std::int64_t n = int_argument(call.context, given[0], 1);
+    if (n < 1 || n > 100000) call.context.fail("slice: the number of slices is out of range");
+    const std::size_t slices = static_cast<std::size_t>(n);
+    const std::size_t per = items.size() / slices, extra = items.size() % slices;
+    const bool fills = given[1] != nullptr && !given[1]->is(Kind::kNone);
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < slices; ++i) {
+      const std::size_t size = per + (i < extra ? 1 : 0);
+      std::vector<Value> row(items.begin() + static_cast<std::ptrdiff_t>(at),
+                             items.begin() + static_cast<std::ptrdiff_t>(at + size));
+      at += size;
+      if (fills && i >= extra) row.push_back(*given[1]);
+      rows.push_back(list_of(call.context, row));
+    }
+  });
 }
 
 Value filter_groupby(const FilterCall& call) {

@@ -6,11 +6,11 @@
 
 namespace cyb::tmpl {
 
-Value filter_map(const FilterCall& call) {
+namespace {
+
+void map_items(const FilterCall& call, std::vector<Value>& out) {
   Context& context = call.context;
-  if (!truth(call.value))
-    return iterator_of(context, {});  // as jinja2: whatever is false has no items
-  std::vector<Value> out;
+  if (!truth(call.value)) return;  // as jinja2: whatever is false has no items
   const auto named = [&](std::string_view key) -> const Value* {
     for (const auto& [name, value] : call.args.named) {
       if (name == key) return &value;
@@ -24,7 +24,7 @@ Value filter_map(const FilterCall& call) {
       context.step();
       out.push_back(getter(item));
     }
-    return iterator_of(context, out);
+    return;
   }
   if (call.args.positional.empty()) context.fail("map requires a filter argument");
   const std::string_view name = text_argument(context, call.args.positional[0]).view();
@@ -33,12 +33,11 @@ Value filter_map(const FilterCall& call) {
     context.step();
     out.push_back(call.host.filter(name, item, rest));
   }
-  return iterator_of(context, out);
 }
 
-Value filter_select(const FilterCall& call) {
+void select_items(const FilterCall& call, std::vector<Value>& out) {
   Context& context = call.context;
-  if (!truth(call.value)) return iterator_of(context, {});
+  if (!truth(call.value)) return;
   const bool by_attribute = call.name.ends_with("attr");
   const bool wanted = call.name.starts_with("select");
   std::span<const Value> args = call.args.positional;
@@ -49,7 +48,6 @@ Value filter_select(const FilterCall& call) {
     args = args.subspan(1);
   }
   const Getter getter(context, attribute);
-  std::vector<Value> out;
   for (const Value& item : iterate(context, call.value)) {
     context.step();
     const Value value = getter(item);
@@ -58,7 +56,16 @@ Value filter_select(const FilterCall& call) {
                                                      {args.subspan(1), call.args.named});
     if (holds == wanted) out.push_back(item);
   }
-  return iterator_of(context, out);
+}
+
+}  // namespace
+
+Value filter_map(const FilterCall& call) {
+  return generator_of(call.context, [&](std::vector<Value>& out) { map_items(call, out); });
+}
+
+Value filter_select(const FilterCall& call) {
+  return generator_of(call.context, [&](std::vector<Value>& out) { select_items(call, out); });
 }
 
 // Attributes only, never items.

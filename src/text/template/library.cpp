@@ -162,6 +162,8 @@ Value call_function(Context& context, Function function, const Args& args, const
       if (args.positional.empty() || !args.named.empty())
         context.fail("at least one item has to be provided");
       return make_cycler(context, args.positional, Kind::kCycler);
+    case Function::kLipsum:
+      context.fail("lipsum() is not supported");
   }
   context.fail("not a function");
 }

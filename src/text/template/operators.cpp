@@ -167,6 +167,7 @@ bool contains(Context& context, const Value& holder, const Value& item) {
         if (equal(context, holder.iterator->list->items[holder.iterator->next++], item))
           return true;
       }
+      check_end(*holder.iterator);
       return false;
     default:
       context.fail(fmt::format("argument of type '{}' is not iterable", type_name(holder)));

@@ -101,7 +101,7 @@ std::vector<const Node*> Parser::statements(Words end_words) {
     } else if (current().kind == TokenKind::kVariableBegin) {
       take();
       Node& node = make(NodeKind::kOutput, at);
-      node.items.push_back(tuple(true, {}, false));
+      node.items.push_back(tuple(true, false));
       expect(TokenKind::kVariableEnd);
       out.push_back(&node);
     } else {
@@ -177,7 +177,7 @@ const Node* Parser::for_statement(Position at) {
   Node& node = make(NodeKind::kFor, at);
   node.targets.push_back(target({"in"}, false));
   if (!skip_word("in")) fail(fmt::format("expected token 'in', got {}", described()));
-  node.items.push_back(tuple(false, {"recursive"}, false));
+  node.items.push_back(tuple(false, false));
   node.items.push_back(skip_word("if") ? expression() : nullptr);
   node.recursive = skip_word("recursive");
   ++loops_;
@@ -195,7 +195,7 @@ const Node* Parser::if_statement(Position at) {
   lenient_ = true;
   Node& node = make(NodeKind::kIf, at);
   while (true) {
-    const Node* test = tuple(false, {}, false);
+    const Node* test = tuple(false, false);
     node.branches.emplace_back(test, block({"elif", "else", "endif"}));
     const std::string word = take().text;
     if (word == "elif") continue;
@@ -220,7 +220,7 @@ const Node* Parser::set_statement(Position at) {
   if (skip_op("=")) {
     Node& node = make(NodeKind::kSet, at);
     node.targets.push_back(written);
-    node.items.push_back(tuple(true, {}, false));
+    node.items.push_back(tuple(true, false));
     return &node;
   }
   Node& node = make(NodeKind::kSetBlock, at);
@@ -336,7 +336,12 @@ Target Parser::target(Words end_words, bool with_namespace) {
   bool is_tuple = parentheses;
   while (true) {
     if (!out.parts.empty()) expect_op(",");
-    if (at_tuple_end(end_words) || is_op("=")) break;
+    if (at_tuple_end() || is_op("=")) break;
+    // jinja2 takes an end word after a comma for a name.
+    if (!out.parts.empty() && is_word_of(end_words)) {
+      take();
+      fail(fmt::format("expected token 'in', got {}", described()));
+    }
     out.parts.push_back(one_target(with_namespace));
     if (!is_op(",")) break;
     is_tuple = true;

@@ -62,7 +62,7 @@ class Parser {
   const Node* unary(bool with_filter = true);
   const Node* primary();
   const Node* string_constant();
-  const Node* tuple(bool with_condition, Words end_words, bool parenthesised);
+  const Node* tuple(bool with_condition, bool parenthesised);
   const Node* list();
   const Node* dict();
   const Node* chain(const Node* base, bool with_filter);
@@ -72,7 +72,7 @@ class Parser {
   Step test_step();
   Arguments call_arguments();
   void one_argument(Arguments& out);
-  bool at_tuple_end(Words end_words) const;
+  bool at_tuple_end() const;
   bool begins_test_argument() const;
 
   // statements

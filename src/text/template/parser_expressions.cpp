@@ -168,7 +168,7 @@ const Node* Parser::primary() {
   if (is_op("[")) return list();
   if (is_op("{")) return dict();
   if (skip_op("(")) {
-    const Node* inside = tuple(true, {}, true);
+    const Node* inside = tuple(true, true);
     expect_op(")");
     return inside;
   }
@@ -207,19 +207,18 @@ const Node* Parser::string_constant() {
   return &node;
 }
 
-bool Parser::at_tuple_end(Words end_words) const {
+bool Parser::at_tuple_end() const {
   const TokenKind kind = current().kind;
-  return kind == TokenKind::kVariableEnd || kind == TokenKind::kBlockEnd || is_op(")") ||
-         is_word_of(end_words);
+  return kind == TokenKind::kVariableEnd || kind == TokenKind::kBlockEnd || is_op(")");
 }
 
-const Node* Parser::tuple(bool with_condition, Words end_words, bool parenthesised) {
+const Node* Parser::tuple(bool with_condition, bool parenthesised) {
   const Position at = current().at;
   std::vector<const Node*> items;
   bool is_tuple = false;
   while (true) {
     if (!items.empty()) expect_op(",");
-    if (at_tuple_end(end_words)) break;
+    if (at_tuple_end()) break;
     items.push_back(expression(with_condition));
     if (!is_op(",")) break;
     is_tuple = true;
@@ -311,6 +310,10 @@ Step Parser::subscript() {
   Step step;
   step.at = take().at;
   step.kind = StepKind::kItem;
+  if (is_op("]")) {  // x[] asks for the item ()
+    step.index = &make(NodeKind::kTuple, take().at);
+    return step;
+  }
   if (!is_op(":")) step.index = expression();
   if (is_op(":")) {
     step.kind = StepKind::kSlice;

@@ -126,7 +126,13 @@ bool call_test(Context& context, std::string_view name, const Value& value, cons
   if (name == "odd") return is_remainder(context, value, of(two), 1);
   if (name == "even") return is_remainder(context, value, of(two), 0);
   if (name == "filter" || name == "test") {
-    const std::string_view wanted = text_argument(context, value).view();
+    // A name is looked up in a dict: what cannot be a key is an error, what is no text is not
+    // there.
+    if (!value.is(Kind::kString)) {
+      hash(context, value);
+      return false;
+    }
+    const std::string_view wanted = value.text->view();
     const Support support = name == "filter" ? filter_support(wanted) : test_support(wanted);
     return support != Support::kUnknown;
   }

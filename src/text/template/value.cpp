@@ -58,9 +58,14 @@ Value list_of(Context& context, std::span<const Value> items, Kind kind) {
 
 Value iterator_of(Context& context, std::span<const Value> items) {
   Value out = list_of(context, items);
-  out.iterator = context.make(Iterator{out.list, 0});
+  out.iterator = context.make(Iterator{out.list, 0, nullptr, {}});
   out.kind = Kind::kIterator;
   return out;
+}
+
+void check_end(const Iterator& iterator) {
+  if (iterator.failure != nullptr)
+    throw Failure{iterator.failed_at, std::string(iterator.failure->view())};
 }
 
 Value slice_text(Context& context, const Str& text, std::size_t begin, std::size_t end) {
@@ -309,6 +314,7 @@ std::span<const Value> iterate(Context& context, const Value& value) {
     case Kind::kIterator: {
       const auto rest = value.iterator->list->span().subspan(value.iterator->next);
       value.iterator->next = value.iterator->list->size;
+      check_end(*value.iterator);
       return rest;
     }
     case Kind::kString: {

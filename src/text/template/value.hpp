@@ -67,7 +67,8 @@ enum class Function : std::uint8_t {
   kRaise,
   kStrftime,
   kJoiner,
-  kCycler
+  kCycler,
+  kLipsum  // known by name only
 };
 
 struct Value {
@@ -106,9 +107,12 @@ struct List {
   std::span<const Value> span() const noexcept { return {items, size}; }
 };
 
+/// What a generator gives before it ends, or before it fails.
 struct Iterator {
   const List* list = nullptr;
   std::uint32_t next = 0;
+  const Str* failure = nullptr;  // thrown where the items end
+  Position failed_at;
 };
 
 struct Range {
@@ -190,6 +194,23 @@ Value text_of(Context& context, std::string_view text, bool control = false);
 Value text_view(Context& context, std::string_view text, bool control);
 Value list_of(Context& context, std::span<const Value> items, Kind kind = Kind::kList);
 Value iterator_of(Context& context, std::span<const Value> items);
+/// A generator: `make(items)` is run at once, and what it throws is kept until somebody walks that
+/// far, as in Python.
+template <class Make>
+Value generator_of(Context& context, const Make& make) {
+  std::vector<Value> items;
+  try {
+    make(items);
+  } catch (const Failure& failure) {
+    Value out = iterator_of(context, items);
+    out.iterator->failure = text_of(context, failure.message).text;
+    out.iterator->failed_at = failure.at;
+    return out;
+  }
+  return iterator_of(context, items);
+}
+/// Throws what a generator kept.
+void check_end(const Iterator& iterator);
 /// Bytes [begin, end) of a string, with their origins.
 Value slice_text(Context& context, const Str& text, std::size_t begin, std::size_t end);
 

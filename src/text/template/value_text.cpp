@@ -7,6 +7,7 @@
 
 #include "base/limits.hpp"
 #include "text/pretokenizers/char_class.hpp"
+#include "text/template/interpreter.hpp"
 #include "text/template/value.hpp"
 
 namespace cyb::tmpl {
@@ -162,6 +163,20 @@ void append_repr(Context& context, std::string& out, const Value& value, unsigne
       return;
     case Kind::kRange:
       append_range(out, *value.range);
+      return;
+    case Kind::kNamespace:
+      out += "<Namespace ";
+      append_dict(context, out, *value.dict, depth);
+      out += '>';
+      return;
+    case Kind::kMacro:
+      out += "<Macro ";
+      if (value.macro->node->kind == NodeKind::kMacro) {
+        append_string_repr(out, value.macro->node->text);
+      } else {
+        out += "anonymous";
+      }
+      out += '>';
       return;
     default:
       context.fail(fmt::format("the text of a {} is not supported", type_name(value)));

@@ -290,6 +290,19 @@ CONSTRUCTS = [
     ("unicode_names", "{{ 'Ünï' | upper }}|{{ 'ΑΣ' | lower }}|{{ '漢字' | length }}|{{ '👨‍👩‍👧' | length }}|{{ 'é' == 'e\u0301' }}|{{ '\u00a0x\u2003' | trim | length }}", {}),
     ("comment_multiline", "a{# one\ntwo {{ x }} {% if %}\n#}b", {}),
     ("many_messages", "{% for m in messages %}{{ loop.index0 % 2 }}{% endfor %}", {"messages": [msg("user", "x")] * 300}),
+    ("generator_unused_error", "{% set q = 5|map('upper') %}{% set r = [1, 'a']|map('abs') %}{{ r|first }}", {}),
+    ("generator_used_error", "{% set r = [1, 'a']|map('abs') %}{{ r|list }}", {}),
+    ("generator_lazy_batch", "{% set q = missing|batch('') %}ok", {}),
+    ("generator_lazy_select", "{% set q = [1]|select('nosuch') %}{{ 1 in [2, 1]|map('abs') }}", {}),
+    ("test_filter_of_number", "{{ 2 is filter }}{{ none is test }}{{ 'upper' is filter }}{{ 'odd' is test }}", {}),
+    ("test_filter_of_list", "{{ [] is filter }}", {}),
+    ("for_in_recursive_name", "{% for i in recursive %}x{% else %}none{% endfor %}", {}),
+    ("for_target_comma", "{% for a, in [[1]] %}{{ a }}{% endfor %}", {}),
+    ("empty_subscript", "{{ [1][] }}{{ {(): 3}[] }}", {}),
+    ("macro_text", "{% macro m(a) %}{{ caller }}{% endmacro %}{{ m }}{% call m(1) %}{% endcall %}", {}),
+    ("namespace_text", "{{ namespace(a='x', b=[1]) }}", {}),
+    ("slice_of_constant", "{{ 5[:] }}{{ none[1:] }}|", {}),
+    ("slice_of_number", "{% set n = 5 %}{{ n[:] }}", {}),
 ]
 
 
