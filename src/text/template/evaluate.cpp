@@ -122,15 +122,28 @@ Value Interpreter::concatenation(const Node& node, Scope& scope) {
 
 namespace {
 
-/// jinja2 works out a slice of constants while it compiles; what cannot be sliced is then
-/// undefined instead of an error.
-bool slices_a_constant(const Node& node, const Step& step) {
-  if (step.kind != StepKind::kSlice || node.items[0]->kind != NodeKind::kConst) return false;
-  const Value& value = node.items[0]->constant;
-  return (value.is_number() || value.is(Kind::kNone)) &&
-         std::ranges::all_of(step.bounds, [](const Node* bound) {
-           return bound == nullptr || bound->kind == NodeKind::kConst;
-         });
+/// What jinja2 works out while it compiles. The parser bounds the depth.
+bool is_constant(const Node* node) {
+  switch (node->kind) {
+    case NodeKind::kConst:
+      return true;
+    case NodeKind::kNeg:
+    case NodeKind::kPos:
+    case NodeKind::kTuple:
+    case NodeKind::kList:
+    case NodeKind::kDict:
+      return std::ranges::all_of(node->items, is_constant);
+    default:
+      return false;
+  }
+}
+
+/// A constant that cannot be sliced by constants is undefined instead of an error.
+bool is_undefined_slice(const Node& node, const Step& step, const Value& value) {
+  if (step.kind != StepKind::kSlice || !is_constant(node.items[0])) return false;
+  return (value.is_number() || value.is(Kind::kNone) || value.is(Kind::kDict)) &&
+         std::ranges::all_of(
+             step.bounds, [](const Node* bound) { return bound == nullptr || is_constant(bound); });
 }
 
 }  // namespace
@@ -139,7 +152,7 @@ Value Interpreter::chain(const Node& node, Scope& scope) {
   Value value = evaluate(*node.items[0], scope);
   for (const Step& step : node.steps) {
     context_.step();
-    if (&step == node.steps.data() && slices_a_constant(node, step)) {
+    if (&step == node.steps.data() && is_undefined_slice(node, step, value)) {
       value = undefined(context_, "a constant has no items");
       continue;
     }
@@ -268,7 +281,6 @@ void Interpreter::bind_parameters(const Macro& macro, const Args& args, Scope& s
     given[i] = true;
   }
   Value caller = undefined(context_, "No caller defined");
-  bool has_caller = false;
   for (const auto& [key, value] : args.named) {
     std::size_t i = 0;
     while (i < parameters.size() && parameters[i].name != key) ++i;
@@ -278,20 +290,18 @@ void Interpreter::bind_parameters(const Macro& macro, const Args& args, Scope& s
             fmt::format("macro '{}' got multiple values for argument '{}'", macro_name, key));
       set(&scope, parameters[i].name, value);
       given[i] = true;
-    } else if (key == "caller" && value.is(Kind::kMacro)) {
+    } else if (key == "caller" && macro.node->uses_caller) {
       caller = value;
-      has_caller = true;
     } else if (macro.node->uses_kwargs) {
       more_named->set(context_, text_view(context_, key, false), value);
+    } else if (key == "caller") {
+      context_.fail(fmt::format(
+          "macro '{}' was invoked with two values for the special caller argument. This "
+          "is most likely a bug.",
+          macro_name));
     } else {
       context_.fail(fmt::format("macro '{}' takes no keyword argument '{}'", macro_name, key));
     }
-  }
-  if (has_caller && !macro.node->uses_caller) {
-    context_.fail(
-        fmt::format("macro '{}' was invoked with two values for the special caller argument. This "
-                    "is most likely a bug.",
-                    macro_name));
   }
   const bool too_many = args.positional.size() > parameters.size();
   if (too_many && !macro.node->uses_varargs) {

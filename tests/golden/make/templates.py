@@ -302,6 +302,9 @@ CONSTRUCTS = [
     ("macro_text", "{% macro m(a) %}{{ caller }}{% endmacro %}{{ m }}{% call m(1) %}{% endcall %}", {}),
     ("namespace_text", "{{ namespace(a='x', b=[1]) }}", {}),
     ("slice_of_constant", "{{ 5[:] }}{{ none[1:] }}|", {}),
+    ("slice_of_constants", "{{ 2[:-2] }}{{ ({})[:] }}|", {}),
+    ("caller_among_kwargs", "{% macro m(a) %}{{ kwargs }}{% endmacro %}{% call m() %}{% endcall %}", {}),
+    ("caller_unused", "{% macro m(a) %}x{% endmacro %}{% call m() %}{% endcall %}", {}),
     ("slice_of_number", "{% set n = 5 %}{{ n[:] }}", {}),
 ]
 
