@@ -1,8 +1,6 @@
 // Expressions.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/limits.hpp"
 #include "text/template/interpreter.hpp"
 #include "text/template/interpreter_guards.hpp"
@@ -120,42 +118,10 @@ Value Interpreter::concatenation(const Node& node, Scope& scope) {
   return out.finish(context_);
 }
 
-namespace {
-
-/// What jinja2 works out while it compiles. The parser bounds the depth.
-bool is_constant(const Node* node) {
-  switch (node->kind) {
-    case NodeKind::kConst:
-      return true;
-    case NodeKind::kNeg:
-    case NodeKind::kPos:
-    case NodeKind::kTuple:
-    case NodeKind::kList:
-    case NodeKind::kDict:
-      return std::ranges::all_of(node->items, is_constant);
-    default:
-      return false;
-  }
-}
-
-/// A constant that cannot be sliced by constants is undefined instead of an error.
-bool is_undefined_slice(const Node& node, const Step& step, const Value& value) {
-  if (step.kind != StepKind::kSlice || !is_constant(node.items[0])) return false;
-  return (value.is_number() || value.is(Kind::kNone) || value.is(Kind::kDict)) &&
-         std::ranges::all_of(
-             step.bounds, [](const Node* bound) { return bound == nullptr || is_constant(bound); });
-}
-
-}  // namespace
-
 Value Interpreter::chain(const Node& node, Scope& scope) {
   Value value = evaluate(*node.items[0], scope);
   for (const Step& step : node.steps) {
     context_.step();
-    if (&step == node.steps.data() && is_undefined_slice(node, step, value)) {
-      value = undefined(context_, "a constant has no items");
-      continue;
-    }
     value = apply(step, value, scope);
   }
   return value;

@@ -30,6 +30,14 @@ void sort_keyed(Context& context, std::vector<Keyed>& items, bool reverse) {
   });
 }
 
+/// sorted()'s `reverse`, which is a number.
+bool reversed(Context& context, const Value* given) {
+  if (given == nullptr) return false;
+  if (!given->is_integral())
+    context.fail(fmt::format("'{}' object cannot be interpreted as an integer", type_name(*given)));
+  return given->as_int() != 0;
+}
+
 Value items_of(Context& context, const std::vector<Keyed>& items) {
   std::vector<Value> out;
   out.reserve(items.size());
@@ -153,13 +161,30 @@ Value filter_reverse(const FilterCall& call) {
 Value filter_sort(const FilterCall& call) {
   const auto given =
       bind(call.context, call.name, call.args, {"reverse", "case_sensitive", "attribute"});
-  const bool several = given[2] != nullptr && given[2]->is(Kind::kString) &&
-                       given[2]->text->view().find(',') != std::string_view::npos;
-  if (several) call.context.fail("sort by several attributes is not supported");
-  const Getter getter(call.context, given[2]);
-  auto items = keyed(call.context, iterate(call.context, call.value), getter,
-                     bool_argument(given[1], false));
-  sort_keyed(call.context, items, bool_argument(given[0], false));
+  std::vector<Getter> getters;
+  if (given[2] != nullptr && given[2]->is(Kind::kString)) {
+    const std::string_view names = given[2]->text->view();
+    for (std::size_t begin = 0; begin <= names.size();) {
+      const std::size_t end = std::min(names.find(',', begin), names.size());
+      const Value name = text_of(call.context, names.substr(begin, end - begin));
+      getters.emplace_back(call.context, &name);
+      begin = end + 1;
+    }
+  } else {
+    getters.emplace_back(call.context, given[2]);
+  }
+  // The keys are lists, as jinja2's are: values that are equal need no order.
+  std::vector<Keyed> items;
+  std::vector<Value> key(getters.size());
+  for (const Value& item : iterate(call.context, call.value)) {
+    call.context.step();
+    for (std::size_t k = 0; k < key.size(); ++k) {
+      key[k] = getters[k](item);
+      if (!bool_argument(given[1], false)) key[k] = ignoring_case(call.context, key[k]);
+    }
+    items.emplace_back(list_of(call.context, key), item);
+  }
+  sort_keyed(call.context, items, reversed(call.context, given[0]));
   return items_of(call.context, items);
 }
 
@@ -229,7 +254,7 @@ Value filter_dictsort(const FilterCall& call) {
   }
   auto items = keyed(call.context, entries_of(call.context, call.value), getter,
                      bool_argument(given[0], false));
-  sort_keyed(call.context, items, bool_argument(given[2], false));
+  sort_keyed(call.context, items, reversed(call.context, given[2]));
   return items_of(call.context, items);
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/limits.hpp"
 #include "text/template/interpreter_guards.hpp"
 
@@ -58,6 +60,25 @@ Interpreter::Flow Interpreter::execute(const Body& body, Scope& scope) {
   return Flow::kNext;
 }
 
+namespace {
+
+/// {{ 5[1:] }}: jinja2 works it out while it compiles and writes nothing; anywhere else it is an
+/// error.
+bool is_slice_of_constant(const Node& item) {
+  if (item.kind != NodeKind::kChain || item.steps.size() != 1) return false;
+  const Step& step = item.steps[0];
+  const Node& of = *item.items[0];
+  const bool number =
+      of.kind == NodeKind::kConst && (of.constant.is_number() || of.constant.is(Kind::kNone));
+  if (step.kind != StepKind::kSlice || !(number || of.kind == NodeKind::kDict)) return false;
+  return of.items.empty() && std::ranges::all_of(step.bounds, [](const Node* bound) {
+           if (bound != nullptr && bound->kind == NodeKind::kNeg) bound = bound->items[0];
+           return bound == nullptr || bound->kind == NodeKind::kConst;
+         });
+}
+
+}  // namespace
+
 Interpreter::Flow Interpreter::execute(const Node& node, Scope& scope) {
   context_.here = node.at;
   context_.step();
@@ -68,7 +89,9 @@ Interpreter::Flow Interpreter::execute(const Node& node, Scope& scope) {
         context_.fail(fmt::format("more than {} bytes of output", kMaxTemplateOutput));
       return Flow::kNext;
     case NodeKind::kOutput:
-      for (const Node* item : node.items) write(evaluate(*item, scope));
+      for (const Node* item : node.items) {
+        if (!is_slice_of_constant(*item)) write(evaluate(*item, scope));
+      }
       return Flow::kNext;
     case NodeKind::kIf:
       return if_statement(node, scope);

@@ -301,10 +301,14 @@ CONSTRUCTS = [
     ("empty_subscript", "{{ [1][] }}{{ {(): 3}[] }}", {}),
     ("macro_text", "{% macro m(a) %}{{ caller }}{% endmacro %}{{ m }}{% call m(1) %}{% endcall %}", {}),
     ("namespace_text", "{{ namespace(a='x', b=[1]) }}", {}),
-    ("slice_of_constant", "{{ 5[:] }}{{ none[1:] }}|", {}),
-    ("slice_of_constants", "{{ 2[:-2] }}{{ ({})[:] }}|", {}),
     ("caller_among_kwargs", "{% macro m(a) %}{{ kwargs }}{% endmacro %}{% call m() %}{% endcall %}", {}),
     ("caller_unused", "{% macro m(a) %}x{% endmacro %}{% call m() %}{% endcall %}", {}),
+    ("slice_of_constant", "{{ 5[:] }}{{ none[1:] }}{{ 2[:-2] }}{{ {}[:] }}|", {}),
+    ("slice_of_constant_in_if", "{% if 5[:] %}x{% endif %}", {}),
+    ("sort_undefined_keys", "{{ ['b', 'A']|sort(attribute='k') }}{{ [none, none]|sort }}", {}),
+    ("sort_mixed_keys", "{{ [{'k': 1}, {}]|sort(attribute='k') }}", {}),
+    ("sort_several", "{{ [{'a': 2, 'b': 'x'}, {'a': 1, 'b': 'Y'}, {'a': 1, 'b': 'x'}]|sort(attribute='a,b')|map(attribute='b')|join }}", {}),
+    ("sort_reverse_text", "{{ [2, 1]|sort('k') }}", {}),
     ("slice_of_number", "{% set n = 5 %}{{ n[:] }}", {}),
 ]
 
