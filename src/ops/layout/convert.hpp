@@ -3,17 +3,17 @@
 
 #include <limits>
 #include <type_traits>
-#include <utility>
 
 #include "ops/math/is_nan.hpp"
 
 namespace cyb::convert {
 
-/// Truncation, saturating; NaN gives 0.
+/// From floats: truncation, saturating; NaN gives 0. From integers: the low bits, as ONNX and torch
+/// have it.
 template <class To, class From>
 To to_integer(From v) noexcept {
-  using Limits = std::numeric_limits<To>;
   if constexpr (std::is_floating_point_v<From>) {
+    using Limits = std::numeric_limits<To>;
     if (is_nan(v)) return 0;
     // 2^digits is exact in every float; the largest integer itself may not be.
     constexpr auto kEnd = static_cast<From>(To{1} << (Limits::digits - 1)) * From{2};
@@ -21,8 +21,6 @@ To to_integer(From v) noexcept {
     if (v <= static_cast<From>(Limits::lowest())) return Limits::lowest();
     return static_cast<To>(v);
   } else {
-    if (std::cmp_greater(v, Limits::max())) return Limits::max();
-    if (std::cmp_less(v, Limits::lowest())) return Limits::lowest();
     return static_cast<To>(v);
   }
 }

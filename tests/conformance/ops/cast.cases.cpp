@@ -19,6 +19,17 @@ CaseList cases() {
       }
     }
   }
+  // Integers that do not fit keep their low bits.
+  const std::vector<DType> integers = {DType::kI8,  DType::kU8,     DType::kI16,    DType::kUint16,
+                                       DType::kI32, DType::kUint32, DType::kUint64, DType::kI64};
+  for (const DType from : integers) {
+    for (const DType to : integers) {
+      if (from == to) continue;
+      all.push_back({std::string(dtype_name(from)) + "_" + std::string(dtype_name(to)) + "_wrapped",
+                     {OpTag::kCast, CastAttrs{to}.to_attrs()},
+                     {activation({3, 17}, Fill::kWide, from)}});
+    }
+  }
   return all;
 }
 
