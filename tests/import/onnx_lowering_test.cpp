@@ -123,7 +123,8 @@ Result<Lowered> lowered_with(const std::string& bytes, const FixedDims& dims) {
 TEST(OnnxLowering, NamedDimensionsMayDifferWithinAnInputAndCanBeFixed) {
   test::Proto graph;
   graph.message(1, test::onnx_node("Neg", {"x"}, "y"));
-  graph.message(11, test::onnx_value("x", {-1, -1, 3})).message(12, test::onnx_value("y", {}));
+  graph.message(11, test::onnx_value("x", {-1, -1, 3}));
+  graph.message(12, test::onnx_value("y", {-1, -1, 3}));
   const std::string bytes = test::onnx_model(graph);
   const auto open = lowered_with(bytes, {});
   ASSERT_TRUE(open) << open.error().text();
@@ -138,6 +139,70 @@ TEST(OnnxLowering, NamedDimensionsMayDifferWithinAnInputAndCanBeFixed) {
   const auto unknown = lowered_with(bytes, {{"m", 5}});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message(), "input: no input has a dimension \"m\"; there are: \"n\"");
+}
+
+std::string refusal_of(const std::string& bytes) {
+  const auto lowered = lowered_with(bytes, {});
+  return lowered ? "accepted" : lowered.error().text();
+}
+
+/// y = Neg(x), x and y [3], with whatever else.
+test::Proto neg(std::initializer_list<std::string_view> inputs = {"x"},
+                std::string_view op = "Neg") {
+  test::Proto graph;
+  graph.message(1, test::onnx_node(op, inputs, "y"));
+  graph.message(11, test::onnx_value("x", {3}));
+  return graph;
+}
+
+std::string with_opsets(std::initializer_list<std::uint64_t> versions) {
+  test::Proto model;
+  test::Proto graph = neg();
+  graph.message(12, test::onnx_value("y", {3}));
+  model.number(1, 8).message(7, graph);
+  for (const std::uint64_t version : versions)
+    model.message(8, test::Proto().bytes(1, "").number(2, version));
+  return model.text();
+}
+
+TEST(OnnxLowering, FilesThatContradictThemselvesAreRefused) {
+  test::Proto good = neg();
+  good.message(12, test::onnx_value("y", {3}));
+  EXPECT_EQ(refusal_of(test::onnx_model(good)), "accepted");
+  test::Proto more = neg({"x", "x"}, "Relu");
+  more.message(12, test::onnx_value("y", {3}));
+  EXPECT_NE(refusal_of(test::onnx_model(more)).find("the node has 2 inputs, Relu takes 1"),
+            std::string::npos)
+      << refusal_of(test::onnx_model(more));
+  test::Proto twice = neg();
+  twice.message(11, test::onnx_value("x", {3})).message(12, test::onnx_value("y", {3}));
+  EXPECT_NE(refusal_of(test::onnx_model(twice)).find("input \"x\" is there twice"),
+            std::string::npos)
+      << refusal_of(test::onnx_model(twice));
+  const test::Proto half = test::Proto().number(1, 10);  // element type f16
+  test::Proto typed = neg();
+  typed.message(12, test::Proto().bytes(1, "y").message(2, test::Proto().message(1, half)));
+  EXPECT_NE(refusal_of(test::onnx_model(typed)).find("output \"y\" is declared"), std::string::npos)
+      << refusal_of(test::onnx_model(typed));
+}
+
+TEST(OnnxLowering, OpsetsAreKnownAndOne) {
+  EXPECT_EQ(refusal_of(with_opsets({17})), "accepted");
+  EXPECT_EQ(refusal_of(with_opsets({17, 17})), "accepted");
+  EXPECT_EQ(refusal_of(with_opsets({28})), "accepted");
+  EXPECT_NE(refusal_of(with_opsets({29})).find("opset 29, newer than 28"), std::string::npos);
+  EXPECT_NE(refusal_of(with_opsets({17, 11})).find("has the opsets 17 and 11"), std::string::npos)
+      << refusal_of(with_opsets({17, 11}));
+}
+
+TEST(OnnxLowering, AnotherShapeThanTheDeclaredOneIsSaid) {
+  test::Proto graph = neg();
+  graph.message(12, test::onnx_value("y", {4}));
+  const auto lowered = lowered_with(test::onnx_model(graph), {});
+  ASSERT_TRUE(lowered) << lowered.error().text();
+  ASSERT_EQ(lowered->assumptions.size(), 1U);
+  EXPECT_EQ(lowered->assumptions[0],
+            "output \"y\" has the shape [3], not the one that the file declares");
 }
 
 TEST(OnnxLowering, BodiesShareWeightsAndTakeWhatTheyReadAsInputs) {

@@ -44,6 +44,9 @@ Result<std::vector<Val>> Call::finish() {
     if (read_[k]) continue;
     return fail(not_built(fmt::format("attribute {}", json_quote(node_.attributes[k].name))));
   }
+  if (inputs_.size() > n_read_)
+    return fail(onnx_error(fmt::format("the node has {} inputs, {} takes {}", inputs_.size(),
+                                       node_.op_type, n_read_)));
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     if (outputs_[k] == 0 && wants(k)) return fail(not_built(fmt::format("output {}", k)));
   }

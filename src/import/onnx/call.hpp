@@ -23,7 +23,10 @@ class Call {
 
   // Inputs and outputs.
   std::size_t n_in() const noexcept { return inputs_.size(); }
-  Val in(std::size_t k) const noexcept { return k < inputs_.size() ? inputs_[k] : 0; }
+  Val in(std::size_t k) const noexcept {
+    n_read_ = k < n_read_ ? n_read_ : k + 1;
+    return k < inputs_.size() ? inputs_[k] : 0;
+  }
   bool has(std::size_t k) const noexcept { return in(k) != 0; }
   std::size_t n_out() const noexcept { return node_.outputs.size(); }
   bool wants(std::size_t k) const noexcept {
@@ -99,6 +102,10 @@ class Call {
   Val reduce(std::string_view op, Val value, std::vector<std::int64_t> axes, bool keep);
   Builder& builder() noexcept { return builder_; }
 
+  /// What the file does not say, or says in two ways; for people.
+  void assume(std::string what) { assumptions_.push_back(std::move(what)); }
+  std::vector<std::string> take_assumptions() noexcept { return std::move(assumptions_); }
+
   // Errors.
   void refuse(const std::string& why);
   void fail_with(Error error);
@@ -115,6 +122,8 @@ class Call {
   std::int64_t opset_;
   std::vector<Val> inputs_, outputs_;
   std::vector<bool> read_;  // of each attribute
+  std::vector<std::string> assumptions_;
+  mutable std::size_t n_read_ = 0;  // inputs that the lowering asked for: more are refused
   bool nan_tested_ = false;
   std::optional<Error> error_;
 };

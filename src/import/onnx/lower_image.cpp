@@ -1,6 +1,7 @@
 // Resizing and sampling of images.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "import/onnx/call.hpp"
@@ -32,9 +33,31 @@ std::vector<std::byte> fixed_scales(Call& c, Val& scales) {
   return bytes;
 }
 
+/// Whether every length times its scale is known to be whole.
+bool scales_to_whole(Call& c, Val scales) {
+  const HostTensor* known = c.known(scales);
+  if (known == nullptr || known->dtype != DType::kF32) return false;
+  std::vector<float> values(known->bytes.size() / sizeof(float));
+  std::memcpy(values.data(), known->bytes.data(), values.size() * sizeof(float));
+  if (values.size() != c.rank(c.in(0))) return false;
+  for (std::size_t d = 0; d < values.size(); ++d) {
+    const Dim length = c.dim(c.in(0), d);
+    if (values[d] == std::floor(values[d])) continue;
+    if (!length.is_constant()) return false;
+    const double out = static_cast<double>(length.constant()) * static_cast<double>(values[d]);
+    if (out != std::floor(out)) return false;
+  }
+  return true;
+}
+
 void emit_resize(Call& c, Scaling s) {
   if (s.scales != 0 && c.dim(s.scales, 0) == Dim(0)) s.scales = 0;  // an empty list: not given
   if (s.roi != 0 && (c.dim(s.roi, 0) == Dim(0) || s.coordinates != 5)) s.roi = 0;
+  if (s.sizes == 0 && (s.coordinates == 3 || s.coordinates == 5) && !scales_to_whole(c, s.scales)) {
+    c.assume(
+        "lengths that the scales do not make whole count as they are, as in ONNX's reference; ONNX "
+        "Runtime and torch count whole pixels");
+  }
   constexpr std::array<std::string_view, 3> kPolicies = {"stretch", "not_larger", "not_smaller"};
   std::vector<std::byte> fixed = fixed_scales(c, s.scales);
   c.out(0, c.emit("Resize",

@@ -16,6 +16,7 @@ namespace {
 
 // Opset 7 and later is what this importer is for; an older model runs where its ops mean the same.
 constexpr std::int64_t kOldestOpset = 1;
+constexpr std::int64_t kNewestOpset = 28;  // of onnx 1.23, whose cases the tests run
 constexpr std::uint64_t kMaxExpanded = 65536;
 
 }  // namespace
@@ -24,6 +25,9 @@ Result<Lowered> Lowering::run() {
   CYB_ASSIGN(out_.opset, opset_of(model_.opsets, ""));
   if (out_.opset < kOldestOpset) {
     return fail(not_built(fmt::format("opset {}, older than {}", out_.opset, kOldestOpset)));
+  }
+  if (out_.opset > kNewestOpset) {
+    return fail(not_built(fmt::format("opset {}, newer than {}", out_.opset, kNewestOpset)));
   }
   if (model_.graph.n_sparse != 0) return fail(not_built("sparse initializers"));
   CYB_TRY(check_ops());
@@ -37,6 +41,7 @@ Result<Lowered> Lowering::run() {
   std::vector<std::pair<std::string, Val>> outputs;
   for (const ValueInfo& output : model_.graph.outputs) {
     CYB_ASSIGN(const Val value, lookup(output.name));
+    CYB_TRY(check_declared(output, builder_.spec(value)));
     outputs.emplace_back(output.name, value);
   }
   if (outputs.empty()) return fail(onnx_error("a graph without outputs"));
@@ -49,10 +54,17 @@ Result<Lowered> Lowering::run() {
 
 Result<std::int64_t> Lowering::opset_of(std::span<const OpsetId> opsets,
                                         std::string_view domain) const {
+  const OpsetId* found = nullptr;
   for (const OpsetId& id : opsets) {
     const std::string_view have = id.domain == "ai.onnx" ? std::string_view() : id.domain;
-    if (have == domain) return id.version;
+    if (have != domain) continue;
+    if (found != nullptr && found->version != id.version) {
+      return fail(onnx_error(fmt::format("domain {} has the opsets {} and {}", json_quote(domain),
+                                         found->version, id.version)));
+    }
+    found = &id;
   }
+  if (found != nullptr) return found->version;
   // com.microsoft has one version, and exporters forget it.
   if (domain == "com.microsoft") return 1;
   if (domain.empty() && model_.ir_version < 3) return 1;
@@ -99,8 +111,36 @@ Result<void> Lowering::add_initializers(const GraphProto& graph, Frame& frame) {
   return {};
 }
 
+/// What a file says of an output against what its nodes give: another type is a broken file, other
+/// sizes are common and worth a word.
+Result<void> Lowering::check_declared(const ValueInfo& output, const TensorSpec& spec) {
+  if (!output.is_tensor || output.type == 0) return {};
+  const auto dtype = dtype_of(output.type);
+  if (!dtype || *dtype != spec.dtype) {
+    return fail(onnx_error(fmt::format("output {} is declared {} and computed as {}",
+                                       json_quote(output.name), type_name(output.type),
+                                       dtype_name(spec.dtype))));
+  }
+  if (!output.has_shape) return {};
+  bool agrees = output.dims.size() == spec.rank();
+  for (std::size_t d = 0; agrees && d < spec.rank(); ++d) {
+    const auto& declared = output.dims[d].value;
+    agrees = !declared || *declared < 0 || !spec.dims[d].is_constant() ||
+             spec.dims[d].constant() == *declared;
+  }
+  if (!agrees) {
+    out_.assumptions.push_back(
+        fmt::format("output {} has the shape {}, not the one that the file declares",
+                    json_quote(output.name), dims_text(spec.dims, builder_.symbols())));
+  }
+  return {};
+}
+
 Result<void> Lowering::add_inputs(Frame& frame) {
+  std::set<std::string_view> seen;
   for (const ValueInfo& input : model_.graph.inputs) {
+    if (!seen.insert(input.name).second)
+      return fail(onnx_error(fmt::format("input {} is there twice", json_quote(input.name))));
     if (frame.names.contains(input.name)) {
       if (model_.ir_version >= 4) {
         out_.assumptions.push_back(
@@ -201,6 +241,8 @@ Result<void> Lowering::lower(const NodeProto& source) {
   call.set_nan_tested(!node->outputs.empty() &&
                       frames_.back().nan_tested.contains(node->outputs[0]));
   row->lower(call);
+  for (const std::string& what : call.take_assumptions())
+    out_.assumptions.push_back(fmt::format("{}: {}", shown_node(*node), what));
   CYB_ASSIGN(const std::vector<Val> values, call.finish());
   return define(*node, values);
 }

@@ -38,6 +38,7 @@ class Lowering {
   /// Every op has a row or a function; else all that have none, with their counts.
   Result<void> check_ops() const;
   Result<void> add_initializers(const GraphProto& graph, Frame& frame);
+  Result<void> check_declared(const ValueInfo& output, const TensorSpec& spec);
   Result<void> add_inputs(Frame& frame);
   /// `named`: the names of the dimensions before it.
   Dim input_dim(const ValueInfo& input, const DimProto& dim, std::vector<std::string_view>& named);
