@@ -93,10 +93,12 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open_beneath(const std::st
     }
     const Descriptor fd(parent);
     if (parent < 0 && errno == ELOOP)
-      return fail(io_error(path, "open", "a symbolic link is not followed"));
+      return fail(io_error(path, "open",
+                           "a symbolic link is not followed: put the file itself there (cp -L)"));
     CYB_ASSIGN(const struct stat info, open_regular(path, fd.get()));
     if (info.st_nlink != 1)
-      return fail(io_error(path, "open", "it is a hard link: the file has other names"));
+      return fail(
+          io_error(path, "open", "it is a hard link: the file has other names; put a copy there"));
     return map(path, fd.get());
   }
 }

@@ -66,6 +66,7 @@ struct Interrupts::Impl {
 
 Interrupts::Interrupts() : impl_(std::make_unique<Impl>()) {
   ::signal(SIGPIPE, SIG_IGN);  // a write reports EPIPE instead
+  ::signal(SIGXFSZ, SIG_IGN);  // and EFBIG
   sigemptyset(&impl_->signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&impl_->signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &impl_->signals, nullptr);

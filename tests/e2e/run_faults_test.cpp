@@ -95,6 +95,15 @@ TEST_F(Talker, CancelledWorkSaysSoOnce) {
   EXPECT_EQ(Program::json(bench)["error"]["code"], "Cancelled") << bench.out;
 }
 
+TEST_F(Talker, TheLimitOnFileSizesIsAnErrorThatLeavesNothing) {
+  const std::string out = program->file("limited");
+  const ProcessResult result = shell("mkdir " + out + " && ulimit -f 1 && \"$0\" logits \"$1\" " +
+                                     "--tokens 1,2,3 -o " + out + "/o.npy");
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_NE(result.err.find("File too large"), std::string::npos) << result.err;
+  EXPECT_TRUE(fs::is_empty(out));
+}
+
 TEST_F(Talker, PromptsThatAreEmptyOrNoText) {
   ProcessOptions bad;
   bad.input = "ab\xFF";

@@ -177,6 +177,28 @@ TEST(Cancellation, EndsBetweenTwoSteps) {
   }
 }
 
+TEST(Cancellation, InTheLastStepGivesNothing) {
+  constexpr std::int64_t kN = 640;
+  GraphMaker m;
+  const std::string x = m.input("x", DType::kF32, {kN, kN});
+  m.weights.push_back(weight<float>("w", DType::kF32, {kN, kN}, numbers(kN * kN, 0.01f)));
+  m.graph.outputs = {m.node(OpTag::kMatmul, {}, {x, "w"})};
+  GraphRunner run(m, backend("reference"));
+  ASSERT_TRUE(run.forward) << run.error;
+  const std::vector<float> in = numbers(kN * kN);
+  const std::vector<TensorView> inputs = {view(DType::kF32, {kN, kN}, in)};
+  ASSERT_TRUE(run.forward->run(inputs));
+  std::stop_source stop;
+  std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    stop.request_stop();
+  });
+  const auto done = run.forward->run(inputs, stop.get_token());
+  ASSERT_FALSE(done) << "a step of more than 2 ms";
+  EXPECT_EQ(done.error().kind(), ErrorKind::kCancelled);
+  EXPECT_FALSE(run.forward->output(0));
+}
+
 TEST(Measured, StepsHaveNamesAndTimes) {
   for (const char* name : {"reference", "cpu"}) {
     Picture p;

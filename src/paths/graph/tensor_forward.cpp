@@ -250,6 +250,8 @@ Result<void> TensorForward::run(std::span<const TensorView> inputs, std::stop_to
     if (stage->end == program_.n_nodes()) break;
     CYB_ASSIGN(stage, next_stage(*stage, stop));
   }
+  // A stop during the last step: what its caller no longer wants is not given.
+  if (stop.stop_requested()) return fail(cancelled(0));
   for (const StageSource& source : stage->outputs) {
     CYB_ASSIGN(const TensorView tensor, view(source));
     outputs_.push_back(tensor);
