@@ -177,6 +177,23 @@ TEST(Cancellation, EndsBetweenTwoSteps) {
   }
 }
 
+TEST(RunErrors, HaveTheNameOfTheResultInTheModel) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> in = {-inf, -inf};
+  for (const char* name : {"reference", "cpu"}) {
+    GraphMaker m;
+    const std::string x = m.node(OpTag::kNeg, {}, {m.input("x", DType::kF32, {1, 2})});
+    m.graph.outputs = {
+        m.node(OpTag::kSoftmax, {{"dim", std::int64_t{1}}}, {m.node(OpTag::kNeg, {}, {x})})};
+    GraphRunner run(m, backend(name));
+    ASSERT_TRUE(run.forward) << run.error;
+    const auto done = run.forward->run(std::vector{view(DType::kF32, {1, 2}, in)});
+    ASSERT_FALSE(done) << name;
+    EXPECT_NE(done.error().text().find("node 2 Softmax \"v2\""), std::string::npos)
+        << done.error().text();
+  }
+}
+
 TEST(Cancellation, InTheLastStepGivesNothing) {
   constexpr std::int64_t kN = 640;
   GraphMaker m;

@@ -159,7 +159,10 @@ class TensorProgram::Builder {
     }
     CYB_ASSIGN(const bool folded, fold(node, inputs));
     if (folded) return {};
-    Node out{node.op, fmt::format("node {} {}", node.id, info.name), std::move(inputs), {}};
+    // The name of what it gives is what people find in their own file.
+    const std::string label = fmt::format("node {} {} \"{}\"", node.id, info.name,
+                                          node.outputs.empty() ? "" : node.outputs[0]);
+    Node out{node.op, label, std::move(inputs), {}};
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
       const std::uint32_t v =
           add({node.outputs[k], Source::kNode, 0, types_.node_outputs[i][k], 0});
