@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/fused.hpp"
+#include "backends/cpu/layout.hpp"
 #include "backends/cpu/steps_elements.hpp"
 #include "ops/attention/kv_cache.hpp"
 #include "ops/blocks.hpp"
@@ -118,6 +119,13 @@ std::string_view dtype_text(const Step& step) {
   return step.inputs.empty() ? dtype_name(DType::kF32) : dtype_name(step.inputs[0].dtype);
 }
 
+/// Steps whose shapes are those of the memory need not know its order, but for windows.
+Result<StepPtr> make_laid_step(const Step& step, bool channels_last, Build& build) {
+  const bool pixels =
+      channels_last && (step.op.tag == OpTag::kMaxPool || step.op.tag == OpTag::kResize);
+  return pixels ? make_pixel_step(step, build) : make_step(step, build);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Executable>> CpuExecutable::compile(Plan plan,
@@ -128,20 +136,29 @@ Result<std::unique_ptr<Executable>> CpuExecutable::compile(Plan plan,
 }
 
 Result<void> CpuExecutable::build_steps() {
+  LaidPlan laid = lay_out(plan_);
+  const std::size_t n_steps = plan_.steps.size();
+  plan_.outputs = std::move(laid.outputs);
+  plan_.arena_bytes = laid.arena_bytes;
+  plan_.steps.clear();
+  for (LaidStep& step : laid.steps) plan_.steps.push_back(std::move(step.step));
   Build build{.k = context_.kernels,
               .n_threads = context_.pool->size(),
               .exact = context_.exact,
               .max_tokens = plan_.max_tokens};
   build.plan = &plan_;
+  fallback_.assign(n_steps, false);
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     const Step& step = plan_.steps[i];
-    fallback_.push_back(false);
-    if (step.fused.empty() || !FusedOps::takes_own_op(step)) {
-      auto made = make_step(step, build);
+    owner_ = laid.steps[i].owner;
+    const bool conv = laid.steps[i].channels_last && step.op.tag == OpTag::kConv;
+    if (conv || step.fused.empty() || !FusedOps::takes_own_op(step)) {
+      auto made = conv ? make_direct_step(step, build)
+                       : make_laid_step(step, laid.steps[i].channels_last, build);
       if (!made) return fail(std::move(made).error().in(step.label));
       CYB_TRY(note_step(step, *std::move(made)));
     }
-    if (!step.fused.empty()) {
+    if (!conv && !step.fused.empty()) {
       CYB_ASSIGN(StepPtr fused, make_fused_step(step, build));
       CYB_TRY(note_step(step, std::move(fused)));
     }
@@ -153,7 +170,7 @@ Result<void> CpuExecutable::build_steps() {
 /// `kernel` is null where the reference has to do it.
 Result<void> CpuExecutable::note_step(const Step& step, StepPtr kernel) {
   fallbacks_.emplace_back();
-  owners_.push_back(static_cast<std::uint32_t>(fallback_.size() - 1));
+  owners_.push_back(owner_);
   if (kernel == nullptr) {
     const OpInfo& info = op_info(step.op.tag);
     if (!context_.allow_fallback) {
@@ -166,7 +183,7 @@ Result<void> CpuExecutable::note_step(const Step& step, StepPtr kernel) {
     if (stateful) return fail(unsupported_op(info.name, "cpu", dtype_text(step)).in(step.label));
     fallbacks_.back().emplace(step);
     ++n_fallback_;
-    fallback_.back() = true;
+    fallback_[owner_] = true;
   }
   steps_.push_back(std::move(kernel));
   return {};
@@ -358,14 +375,14 @@ void CpuExecutable::walk(std::size_t begin, std::size_t end, unsigned thread,
 
 /// A step ends where the next one of its region begins: at the barrier.
 void CpuExecutable::note_begin(std::size_t i, std::int64_t ns) const noexcept {
-  if (run_.params.times.size() != plan_.steps.size()) return;
+  if (run_.params.times.size() != fallback_.size()) return;
   StepTime& time = run_.params.times[owners_[i]];
   if (time.begin_ns == 0) time.begin_ns = ns;
   if (i > 0 && steps_[i - 1] != nullptr) note_end(i - 1, ns);
 }
 
 void CpuExecutable::note_end(std::size_t i, std::int64_t ns) const noexcept {
-  if (run_.params.times.size() != plan_.steps.size()) return;
+  if (run_.params.times.size() != fallback_.size()) return;
   run_.params.times[owners_[i]].end_ns = ns;
 }
 

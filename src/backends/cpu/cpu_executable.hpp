@@ -57,6 +57,7 @@ class CpuExecutable final : public Executable {
   std::vector<std::optional<FallbackStep>> fallbacks_;
   std::vector<std::uint32_t> owners_;  // step of the plan that steps_[i] is a part of
   std::vector<bool> fallback_;         // per step of the plan
+  std::uint32_t owner_ = 0;            // of the step that is made
   std::uint32_t n_fallback_ = 0;
   bool uses_kv_ = false;
   std::vector<KvLayerShape> kv_layers_;  // as the steps use them; head_dim 0: layer unused

@@ -96,25 +96,16 @@ Result<void> CpuWeight::make_vector() {
   return {};
 }
 
-Result<std::shared_ptr<const Buffer>> CpuWeight::row_panels(std::size_t groups, std::size_t n_out,
-                                                            std::size_t n_in) const {
-  const std::lock_guard lock(grouped_mutex_);
-  const std::array grouping = {groups, n_out, n_in};
-  if (auto made = grouped_.lock(); made != nullptr && grouping == grouping_) return made;
-  const std::size_t n = (n_out + kTileRows - 1) / kTileRows, panel = n_in * kTileRows;
-  CYB_ASSIGN(Buffer buffer, Buffer::allocate(groups * n * panel * sizeof(float), "cpu"));
-  for (std::size_t i = 0; i < groups * n; ++i) {
-    const std::size_t first = i % n * kTileRows;
-    const float* rows = vector_ + (i / n * n_out + first) * n_in;
-    float* to = buffer.as<float>() + i * panel;
-    for (std::size_t k = 0; k < n_in; ++k) {
-      for (std::size_t r = 0; r < kTileRows; ++r)
-        to[k * kTileRows + r] = first + r < n_out ? rows[r * n_in + k] : 0.0f;
-    }
+Result<std::shared_ptr<const Buffer>> CpuWeight::derived(
+    const Derived& key, const std::function<Result<Buffer>()>& make) const {
+  const std::lock_guard lock(derived_mutex_);
+  for (const auto& [made_for, made] : derived_) {
+    if (auto found = made.lock(); found != nullptr && made_for == key) return found;
   }
+  CYB_ASSIGN(Buffer buffer, make());
   auto made = std::make_shared<const Buffer>(std::move(buffer));
-  grouped_ = made;
-  grouping_ = grouping;
+  std::erase_if(derived_, [](const auto& entry) { return entry.second.expired(); });
+  derived_.emplace_back(key, made);
   return made;
 }
 

@@ -2,9 +2,10 @@
 // (matrix products).
 #pragma once
 
-#include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "backends/backend.hpp"
 #include "backends/cpu/panels.hpp"
@@ -29,12 +30,15 @@ class CpuWeight final : public Weight {
   /// f32 values of a vector weight; null for others.
   const float* vector() const noexcept { return vector_; }
 
-  /// Panels of kTileRows rows, [n_in][kTileRows] each, of a vector weight seen as `groups` matrices
-  /// [n_out, n_in] one after the other; rows past n_out are zeros. Made once and kept as long as
-  /// somebody uses them. Errors: OutOfMemory.
-  Result<std::shared_ptr<const Buffer>> row_panels(std::size_t groups, std::size_t n_out,
-                                                   std::size_t n_in) const;
-
+  /// A rearrangement of a vector weight seen as `groups` matrices [n_out, n_in].
+  struct Derived {
+    enum Kind : std::uint8_t { kDirect, kWinograd } kind;
+    std::size_t groups, n_out, n_in;
+    bool operator==(const Derived&) const = default;
+  };
+  /// Made by `make` once and kept as long as somebody uses it. Errors: those of `make`.
+  Result<std::shared_ptr<const Buffer>> derived(const Derived& key,
+                                                const std::function<Result<Buffer>()>& make) const;
   bool has_panels() const noexcept { return panels_ != nullptr; }
   PanelFormat format() const noexcept { return format_; }
   std::size_t n_out() const noexcept { return n_out_; }
@@ -54,9 +58,8 @@ class CpuWeight final : public Weight {
   std::size_t n_out_ = 0, n_in_ = 0, panel_size_ = 0;
   Buffer own_;
   std::uint64_t own_bytes_ = 0;
-  mutable std::mutex grouped_mutex_;
-  mutable std::weak_ptr<const Buffer> grouped_;  // of the last grouping asked for
-  mutable std::array<std::size_t, 3> grouping_{};
+  mutable std::mutex derived_mutex_;
+  mutable std::vector<std::pair<Derived, std::weak_ptr<const Buffer>>> derived_;
 };
 
 }  // namespace cyb::cpu

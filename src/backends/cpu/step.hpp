@@ -107,11 +107,8 @@ Result<StepPtr> make_attention_step(const Step& step, Build& build);
 Result<StepPtr> make_row_step(const Step& step, Build& build);
 Result<StepPtr> make_graph_step(const Step& step, Build& build);
 Result<StepPtr> make_layout_step(const Step& step);
-/// Null where the weight is not one that panels can be made of.
+/// In row-major order; null where a group has more than one channel in or out.
 Result<StepPtr> make_conv_step(const Step& step, Build& build);
-
-/// One channel in and out of every group.
-StepPtr make_depthwise_step(const Step& step, const conv::Problem& problem, Build& build);
 Result<StepPtr> make_product_step(const Step& step, Build& build);
 
 /// n values, or one that stands for n.

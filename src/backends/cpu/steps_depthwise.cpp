@@ -1,5 +1,6 @@
-// Convolutions with one channel in and out of a group: a row of outputs is a sum over its taps,
-// each a row of the input that starts elsewhere. Taps outside the input are left out.
+// Convolutions in rows, for weights that a run computes, with one channel in and out of a group: a
+// row of outputs is a sum over its taps, each a row of the input that starts elsewhere. Taps
+// outside the input are left out.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -99,7 +100,16 @@ class DepthwiseStep final : public CpuStep {
 
 }  // namespace
 
-StepPtr make_depthwise_step(const Step& step, const conv::Problem& problem, Build& build) {
+Result<StepPtr> make_conv_step(const Step& step, Build& build) {
+  const Operand& w = step.inputs[1];
+  conv::Window window{
+      {},   step.op.attrs.list(0), step.op.attrs.list(1), step.op.attrs.list(2), step.op.attrs.i(4),
+      false};
+  CYB_ASSIGN(window.kernel, conv::kernel_of(TensorSpec::of(w.dtype, w.shape)));
+  const auto groups = static_cast<std::size_t>(step.op.attrs.i(3));
+  const conv::Problem problem =
+      conv::problem_of(step.inputs[0].shape, w.shape, step.outputs[0].shape, window, groups);
+  if (problem.in_channels != 1 || problem.out_channels != 1) return StepPtr();
   return std::make_unique<DepthwiseStep>(step, problem, build);
 }
 

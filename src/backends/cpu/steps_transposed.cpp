@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/conv_pack.hpp"
 #include "backends/cpu/steps_elements.hpp"
 
 namespace cyb::cpu {
@@ -12,6 +11,7 @@ namespace {
 using conv::Axes;
 using conv::Axis;
 
+constexpr std::size_t kBlock = 16;
 constexpr std::size_t kBlocks = 8;                         // 16-blocks of positions in an item
 constexpr std::size_t kMaxValues = std::size_t{64} << 20;  // of a (sample, group)
 constexpr std::size_t kMaxPlanes = 64;                     // (samples, groups): one barrier each

@@ -50,6 +50,7 @@ struct Entry {
       ns::fill_rows(t);                \
       ns::fill_attend(t);              \
       ns::fill_tile(t);                \
+      ns::fill_direct(t);              \
       ns::fill_elements(t);            \
     }                                  \
   }

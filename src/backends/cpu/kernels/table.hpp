@@ -90,6 +90,33 @@ struct TileJob {
 };
 inline constexpr std::size_t kTileRows = 6;
 
+/// Up to kTilePixels pixels: where each tap finds its channels, `rows[tap / merge][kTilePixels]`.
+/// `merge` taps lie side by side behind one pointer.
+struct DirectTile {
+  const float* const* rows;
+  std::uint32_t n, merge;
+};
+inline constexpr std::size_t kTilePixels = 6;
+inline constexpr std::size_t kDirectOutputs = 16;  // of a block
+
+/// y[pixel][output] (+)= sum over (tap, channel) of x * w for the pixels of tiles, one after the
+/// other, and blocks of 16 outputs. One chain of fused multiply-adds per output; the last call of a
+/// sum goes on to y * scale + bias and Relu.
+struct DirectJob {
+  const float* w;       // [n_taps][n_channels][16] per block
+  std::size_t w_block;  // floats from one block to the next
+  const DirectTile* tiles;
+  std::size_t n_tiles;
+  std::size_t first_tap, n_taps;          // multiples of every tile's merge
+  std::size_t first_channel, n_channels;  // all channels where a tile merges taps
+  float* y;                               // of the first pixel and output
+  std::size_t y_pixel;                    // floats from one pixel to the next
+  std::size_t n_outputs;                  // above 0; the last block may be a part
+  bool first, last;
+  const float *scale, *bias;  // [n_outputs], padded to whole blocks; may be null
+  bool relu;
+};
+
 /// y[i] = sum over t of w[t] * x[t][i * stride], plus the bias; one row of a depthwise convolution.
 struct TapsJob {
   const float* const* x;  // [n_taps]
@@ -169,6 +196,12 @@ struct KernelTable {
 
   void (*tile)(const TileJob&) noexcept;
   void (*taps)(const TapsJob&) noexcept;
+  void (*direct)(const DirectJob&) noexcept;
+  /// The same where output c is made of channel c alone: w [n_taps] rows `w_block` floats apart,
+  /// whole blocks of outputs each.
+  void (*depthwise)(const DirectJob&) noexcept;
+  /// Largest tap, NaN before all; no weights.
+  void (*max_taps)(const DirectJob&) noexcept;
 
   ElementKernels elements;
 

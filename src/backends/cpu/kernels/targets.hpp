@@ -16,5 +16,6 @@
   void fill_rows(KernelTable&);     \
   void fill_attend(KernelTable&);   \
   void fill_tile(KernelTable&);     \
+  void fill_direct(KernelTable&);   \
   void fill_elements(KernelTable&); \
   }
