@@ -15,39 +15,55 @@ namespace {
 
 constexpr int kMaxBlocks = CYB_WIDE ? 2 : 1;  // of 16 outputs that a tile takes
 
-/// What is done with the sums of outputs [at, at + kL) of a pixel; y: where they go.
-CYB_FN F finish(const DirectJob& job, F sum, std::size_t at, const float* y) {
-  if (!job.first) sum = vadd(vload(y), sum);
-  if (!job.last) return sum;
-  if (job.scale != nullptr) {
-    sum = vfma(sum, vload(job.scale + at), vload(job.bias + at));
-  } else if (job.bias != nullptr) {
-    sum = vadd(sum, vload(job.bias + at));
+/// n values of a row of outputs that may be a part of a block.
+struct Part {
+  std::size_t n;
+  CYB_FN_MEMBER F load(const float* y, std::size_t v) const {
+    alignas(64) float part[16] = {};
+    for (std::size_t i = v * kL; i < n; ++i) part[i] = y[i];
+    return vload(part + v * kL);
   }
-  return job.relu ? vsel_lt(sum, vzero(), vzero(), sum) : sum;
+  CYB_FN_MEMBER void store(F x, float* y, std::size_t v) const {
+    alignas(64) float part[16];
+    vstore(x, part + v * kL);
+    for (std::size_t i = v * kL; i < n && i < (v + 1) * kL; ++i) y[i] = part[i];
+  }
+};
+struct Whole {
+  CYB_FN_MEMBER F load(const float* y, std::size_t v) const { return vload(y + v * kL); }
+  CYB_FN_MEMBER void store(F x, float* y, std::size_t v) const { vstore(x, y + v * kL); }
+};
+
+#define CYB_EACH_SUM \
+  CYB_UNROLL for (int r = 0; r < R; ++r) CYB_UNROLL for (std::size_t v = 0; v < NB * kR; ++v)
+
+/// The sums of outputs from `at` on go to y, finished where they are whole.
+template <int R, int NB, class Row>
+CYB_FN void put_rows(const DirectJob& job, F (&acc)[R][NB * static_cast<int>(kR)], std::size_t at,
+                     float* y, const Row& row) {
+  const auto to = [&](int r) { return y + static_cast<std::size_t>(r) * job.y_pixel; };
+  if (!job.first) {
+    CYB_EACH_SUM acc[r][v] = vadd(row.load(to(r), v), acc[r][v]);
+  }
+  if (job.last && job.scale != nullptr) {
+    CYB_EACH_SUM acc[r][v] =
+        vfma(acc[r][v], vload(job.scale + at + v * kL), vload(job.bias + at + v * kL));
+  } else if (job.last && job.bias != nullptr) {
+    CYB_EACH_SUM acc[r][v] = vadd(acc[r][v], vload(job.bias + at + v * kL));
+  }
+  if (job.last && job.relu) {
+    CYB_EACH_SUM acc[r][v] = vsel_lt(acc[r][v], vzero(), vzero(), acc[r][v]);
+  }
+  CYB_EACH_SUM row.store(acc[r][v], to(r), v);
 }
 
 template <int R, int NB>
-CYB_FN void put(const DirectJob& job, const F (&acc)[R][NB * static_cast<int>(kR)], std::size_t at,
+CYB_FN void put(const DirectJob& job, F (&acc)[R][NB * static_cast<int>(kR)], std::size_t at,
                 float* y) {
-  constexpr std::size_t kWidth = 16 * NB;
-  if (job.n_outputs - at >= kWidth) {
-    CYB_UNROLL for (int r = 0; r < R; ++r) {
-      float* to = y + static_cast<std::size_t>(r) * job.y_pixel;
-      CYB_UNROLL for (std::size_t v = 0; v < NB * kR; ++v) {
-        vstore(finish(job, acc[r][v], at + v * kL, to + v * kL), to + v * kL);
-      }
-    }
-    return;
+  if constexpr (NB == 1) {
+    if (job.n_outputs - at < 16) return put_rows<R, NB>(job, acc, at, y, Part{job.n_outputs - at});
   }
-  const std::size_t n = job.n_outputs - at;  // only where NB is 1
-  for (std::size_t r = 0; r < R; ++r) {
-    alignas(64) float part[16] = {};
-    if (!job.first) std::memcpy(part, y + r * job.y_pixel, n * sizeof(float));
-    for (std::size_t v = 0; v < kR; ++v)
-      vstore(finish(job, acc[r][v], at + v * kL, part + v * kL), part + v * kL);
-    std::memcpy(y + r * job.y_pixel, part, n * sizeof(float));
-  }
+  put_rows<R, NB>(job, acc, at, y, Whole{});
 }
 
 template <int R, int NB>
