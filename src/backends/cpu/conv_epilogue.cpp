@@ -48,9 +48,27 @@ std::vector<float> padded(const std::vector<double>& values) {
 
 }  // namespace
 
+/// Stored statistics; what has one was looked at when the layouts were made.
+void ConvEpilogue::fold_norm(const Step& step, std::vector<double>& scale,
+                             std::vector<double>& bias) {
+  const FusedOp& op = step.fused[0];
+  const auto value = [&](std::size_t k, std::size_t c) {
+    return static_cast<double>(cpu_weight(step.fused_inputs[op.inputs[k].index])->vector()[c]);
+  };
+  for (std::size_t c = 0; c < scale.size(); ++c) {
+    const double s = value(1, c) / std::sqrt(value(4, c) + static_cast<double>(op.op.attrs.f(0)));
+    scale[c] *= s;
+    bias[c] = (bias[c] - value(3, c)) * s + value(2, c);
+  }
+}
+
 /// True where fused op 0 went into scale and bias.
 bool ConvEpilogue::fold(Step& step, std::vector<double>& scale, std::vector<double>& bias) {
   const FusedOp& op = step.fused[0];
+  if (op.op.tag == OpTag::kBatchNorm) {
+    fold_norm(step, scale, bias);
+    return true;
+  }
   if (op.inputs.size() != 2 || !only_first_reads_own(step)) return false;
   const std::size_t side = op.inputs[0].is_result ? 1 : 0;
   if (op.inputs[side].is_result) return false;

@@ -25,7 +25,8 @@ class ConvEpilogue {
   void apply(const Run& run, std::byte* scratch, std::size_t first, std::size_t n) const noexcept;
 
  private:
-  bool fold(Step& step, std::vector<double>& scale, std::vector<double>& bias);
+  static bool fold(Step& step, std::vector<double>& scale, std::vector<double>& bias);
+  static void fold_norm(const Step& step, std::vector<double>& scale, std::vector<double>& bias);
 
   std::vector<float> scale_, bias_;
   bool relu_ = false;

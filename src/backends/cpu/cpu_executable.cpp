@@ -7,6 +7,7 @@
 
 #include "backends/cpu/fused.hpp"
 #include "backends/cpu/layout.hpp"
+#include "backends/cpu/layout_steps.hpp"
 #include "backends/cpu/steps_elements.hpp"
 #include "ops/attention/kv_cache.hpp"
 #include "ops/blocks.hpp"
@@ -119,11 +120,16 @@ std::string_view dtype_text(const Step& step) {
   return step.inputs.empty() ? dtype_name(DType::kF32) : dtype_name(step.inputs[0].dtype);
 }
 
-/// Steps whose shapes are those of the memory need not know its order, but for windows.
-Result<StepPtr> make_laid_step(const Step& step, bool channels_last, Build& build) {
-  const bool pixels =
-      channels_last && (step.op.tag == OpTag::kMaxPool || step.op.tag == OpTag::kResize);
-  return pixels ? make_pixel_step(step, build) : make_step(step, build);
+bool is_convolution(OpTag tag) {
+  return tag == OpTag::kConv || tag == OpTag::kConvTranspose;
+}
+
+/// With channels last. Steps whose shapes are those of the memory need not know its order, but for
+/// windows.
+Result<StepPtr> make_last_step(const Step& step, Build& build) {
+  if (step.op.tag == OpTag::kConv) return make_direct_step(step, build);
+  if (step.op.tag == OpTag::kConvTranspose) return make_windows_step(step, build);
+  return is_pixel_op(step.op.tag) ? make_pixel_step(step, build) : make_step(step, build);
 }
 
 }  // namespace
@@ -151,10 +157,10 @@ Result<void> CpuExecutable::build_steps() {
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     const Step& step = plan_.steps[i];
     owner_ = laid.steps[i].owner;
-    const bool conv = laid.steps[i].channels_last && step.op.tag == OpTag::kConv;
+    const bool conv = laid.steps[i].channels_last && is_convolution(step.op.tag);
     if (conv || step.fused.empty() || !FusedOps::takes_own_op(step)) {
-      auto made = conv ? make_direct_step(step, build)
-                       : make_laid_step(step, laid.steps[i].channels_last, build);
+      auto made =
+          laid.steps[i].channels_last ? make_last_step(step, build) : make_step(step, build);
       if (!made) return fail(std::move(made).error().in(step.label));
       CYB_TRY(note_step(step, *std::move(made)));
     }

@@ -120,16 +120,12 @@ void DirectTaps::fill(const float* x, std::size_t first, std::size_t n, DirectTi
       pixels[r] = walk.next();
       inside = inside && pixels[r].inside;
     }
-    tiles[t] = {rows, static_cast<std::uint32_t>(in_tile),
-                static_cast<std::uint32_t>(inside ? merge_ : 1)};
+    tiles[t] = {rows, static_cast<std::uint32_t>(in_tile), inside};
     if (!inside) {
       fill_edge(x, pixels.data(), in_tile, rows);
       continue;
     }
-    const float** to = rows;
-    for (std::size_t tap = 0; tap < volume_; tap += merge_, to += kTilePixels) {
-      for (std::size_t r = 0; r < in_tile; ++r) to[r] = x + (pixels[r].offset + offsets_[tap]);
-    }
+    for (std::size_t r = 0; r < in_tile; ++r) rows[r] = x + pixels[r].offset;
   }
 }
 

@@ -27,6 +27,9 @@ class DirectTaps {
   std::size_t pointers(std::size_t n_tiles) const noexcept {
     return n_tiles * volume_ * kTilePixels;
   }
+  /// What a job says of tiles whose taps are all inside.
+  const std::ptrdiff_t* offsets() const noexcept { return offsets_.data(); }
+  std::size_t merge() const noexcept { return merge_; }
   /// Tiles of outputs [first, first + n) of a plane, sizes as equal as may be. `x`: channel 0 of
   /// the plane's first pixel.
   void fill(const float* x, std::size_t first, std::size_t n, DirectTile* tiles,

@@ -1,4 +1,5 @@
-// Formulas that are one kernel: x sigmoid(x) is Silu, x (1 + erf(x / sqrt(2))) / 2 is Gelu.
+// Formulas that are one kernel: x sigmoid(x) is Silu, x (1 + erf(x / sqrt(2))) / 2 is Gelu,
+// x clip(x + 3, 0, 6) / 6 is HardSwish.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,6 +18,7 @@ class Patterns {
     for (std::size_t i = 0; i < step_.fused.size(); ++i) {
       if (step_.fused[i].op.tag == OpTag::kSigmoid) join_silu(i);
       if (step_.fused[i].op.tag == OpTag::kErf) join_gelu(i);
+      if (step_.fused[i].op.tag == OpTag::kClip) join_hard_swish(i);
     }
     drop_unread();
   }
@@ -115,6 +117,24 @@ class Patterns {
     const bool whole = beside->is_result && beside->index == *x;
     if (whole && half && is(*half, OpTag::kMul) && is_about(other(*half, result(*mul)), 0.5))
       replace(*half, gelu, *x);
+  }
+
+  /// Fused op i is Clip: of x + 3 to 0..6, times x, over 6?
+  void join_hard_swish(std::size_t i) {
+    const auto& in = step_.fused[i].inputs;
+    if (in.size() != 3 || !is_about(in[1], 0.0) || !is_about(in[2], 6.0)) return;
+    if (!in[0].is_result || in[0].index == 0) return;
+    const std::size_t at = in[0].index - 1;
+    if (!is(at, OpTag::kAdd)) return;
+    const auto mul = only_reader(i);
+    const auto x = mul && is(*mul, OpTag::kMul) ? other(*mul, result(i)) : std::nullopt;
+    if (!x || !x->is_result || !is_about(other(at, x->index), 3.0)) return;
+    const auto last = only_reader(*mul);
+    if (!last) return;
+    const auto by = other(*last, result(*mul));
+    const bool divided = is(*last, OpTag::kDiv) && step_.fused[*last].inputs[0].is_result;
+    if ((divided && is_about(by, 6.0)) || (is(*last, OpTag::kMul) && is_about(by, 1.0 / 6.0)))
+      replace(*last, {OpTag::kHardSwish, {}}, x->index);
   }
 
   void drop_unread() {

@@ -154,13 +154,13 @@ class Layouts {
   }
 
   void emit_last(const Step& step) {
-    const std::size_t rank = step.outputs[0].shape.rank();
+    const bool pixels = is_pixel_op(step.op.tag);  // of one tensor
+    const std::size_t rank = (pixels ? step.inputs : step.outputs)[0].shape.rank();
     DraftStep d = draft(step, true);
     d.laid.step.op = op_with_channels_last(step.op, rank);
-    const bool parts = step.op.tag != OpTag::kResize && step.op.tag != OpTag::kMaxPool;
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
       Operand& in = d.laid.step.inputs[k];
-      d.inputs.push_back(k == 0 || parts ? read_last(in, rank) : read_plain(in));
+      d.inputs.push_back(k == 0 || !pixels ? read_last(in, rank) : read_plain(in));
     }
     for (Operand& in : d.laid.step.fused_inputs) d.fused_inputs.push_back(read_last(in, rank));
     write(d, step.outputs, true);
@@ -286,28 +286,48 @@ class Layouts {
   }
 
   static bool takes_ops_of(const Step& conv, const Step& after) {
-    return conv.fused.empty() && !after.fused.empty() && transposes(after, true) &&
-           after.inputs[0].shape == conv.outputs[0].shape && !is_trivial(conv.outputs[0].shape) &&
+    if (!conv.fused.empty() || after.inputs[0].shape != conv.outputs[0].shape) return false;
+    if (after.op.tag == OpTag::kBatchNorm)
+      return is_affine(after) && (after.fused.empty() || can_fuse(shapes_last(after)));
+    return !after.fused.empty() && transposes(after, true) && !is_trivial(conv.outputs[0].shape) &&
            can_fuse(joined(conv, after));
   }
 
-  /// The convolution with the fused ops of the transpose behind it; shapes of the memory.
+  /// The convolution with the BatchNorm behind it, or with the fused ops of the transpose to
+  /// channels last behind it; shapes of the memory.
   static Step joined(const Step& conv, const Step& after) {
+    const bool norm = after.op.tag == OpTag::kBatchNorm;
     Step whole = shapes_last(conv);
     whole.fused = after.fused;
-    whole.fused_inputs = after.fused_inputs;
+    whole.fused_inputs = norm ? shapes_last(after).fused_inputs : after.fused_inputs;
+    if (!norm) return whole;
+    FusedOp op{after.op, {{true, 0}}};
+    for (std::uint32_t k = 1; k < after.inputs.size(); ++k) {
+      op.inputs.push_back({false, static_cast<std::uint32_t>(whole.fused_inputs.size())});
+      whole.fused_inputs.push_back(after.inputs[k]);
+    }
+    for (FusedOp& other : whole.fused) {
+      for (FusedInput& in : other.inputs) in.index += in.is_result ? 1 : 0;
+    }
+    whole.fused.insert(whole.fused.begin(), std::move(op));
     return whole;
   }
 
-  /// A convolution that waited for the transpose whose fused ops it takes.
+  /// A convolution that waited for the step behind it.
   void finish_merged(const Step& after) {
+    const bool norm = after.op.tag == OpTag::kBatchNorm;
     DraftStep d = *std::move(pending_[at_]);
     Step whole = joined(plan_.steps[d.laid.owner], after);
     whole.inputs = d.laid.step.inputs;
+    for (std::size_t k = 0; k < after.fused_inputs.size(); ++k) {
+      Operand& in = whole.fused_inputs[k] = after.fused_inputs[k];
+      d.fused_inputs.push_back(norm ? read_last(in, after.outputs[0].shape.rank())
+                                    : read_plain(in));
+    }
+    d.fused_inputs.resize(whole.fused_inputs.size(), kNoValue);
     d.laid.step = std::move(whole);
     d.laid.owner = at_;
-    for (Operand& in : d.laid.step.fused_inputs) d.fused_inputs.push_back(read_plain(in));
-    write(d, after.outputs, false);
+    write(d, after.outputs, norm);
     drafts_.push_back(std::move(d));
   }
 

@@ -29,7 +29,8 @@ struct LaidPlan {
 Shape channels_last(const Shape& shape);
 Shape channels_first(const Shape& shape);
 
-/// Stored f32 weights, finite, and a stored bias or none: what make_direct_step() takes.
+/// A Conv or ConvTranspose with stored f32 weights, finite, and a stored bias or none, that
+/// make_direct_step() or make_windows_step() takes.
 bool is_direct(const Step& step);
 /// `step` in the order of memory.
 Result<conv::Problem> conv_problem(const Step& step);
@@ -38,7 +39,10 @@ Result<conv::Problem> conv_problem(const Step& step);
 LaidPlan lay_out(const Plan& plan);
 
 Result<StepPtr> make_direct_step(const Step& step, Build& build);
-/// Pools and resizes with channels last.
+/// A ConvTranspose in row-major order whose windows lie side by side: kernel = stride, no pads.
+bool has_windows_apart(const Step& step);
+Result<StepPtr> make_windows_step(const Step& step, Build& build);
+/// Pools, resizes and sums over all axes with channels last.
 Result<StepPtr> make_pixel_step(const Step& step, Build& build);
 /// For a step in row-major order. `plan` tells which outputs are read.
 bool has_pixel_step(const Step& step, const Plan& plan);

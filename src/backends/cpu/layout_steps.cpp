@@ -103,6 +103,30 @@ bool transposes(const Step& step, bool to_last) {
   return dims == order(rank, to_last);
 }
 
+bool is_affine(const Step& step) {
+  if (step.op.tag != OpTag::kBatchNorm || step.inputs.size() != 5) return false;
+  const auto stored = [](const Operand& in) {
+    return fixed_f32(in) && is_stored(in) && finite(cpu_weight(in)->vector(), in.shape.count());
+  };
+  if (!std::all_of(step.inputs.begin() + 1, step.inputs.end(), stored)) return false;
+  const float* variance = cpu_weight(step.inputs[4])->vector();
+  return std::all_of(variance, variance + step.inputs[4].shape.count(),
+                     [&](float v) { return v + step.op.attrs.f(0) > 0.0f; });
+}
+
+bool is_pixel_op(OpTag tag) {
+  switch (tag) {
+    case OpTag::kMaxPool:
+    case OpTag::kResize:
+    case OpTag::kReduce:
+    case OpTag::kReduceSum:
+    case OpTag::kReduceMean:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Step shapes_last(const Step& original) {
   Step step = original;
   const std::size_t rank = step.outputs[0].shape.rank();
@@ -132,10 +156,8 @@ Op op_with_channels_last(const Op& op, std::size_t rank) {
 
 bool can_follow(const Step& step, const Plan& plan) {
   const std::size_t rank = step.outputs[0].shape.rank();
-  if (rank < 3 || step.inputs.empty() || absent(step.inputs[0])) return false;
+  if (step.inputs.empty() || absent(step.inputs[0])) return false;
   const auto like_first = [&](const Operand& o) { return fixed_f32(o) && o.shape.rank() == rank; };
-  if (!like_first(step.outputs[0]) || !std::ranges::all_of(step.fused_inputs, fixed_f32))
-    return false;
   bool follows = false;
   switch (step.op.tag) {
     case OpTag::kConcat:
@@ -143,6 +165,11 @@ bool can_follow(const Step& step, const Plan& plan) {
       follows = std::ranges::all_of(step.inputs, like_first) &&
                 std::ranges::all_of(step.outputs, like_first);
       break;
+    case OpTag::kReduce:
+    case OpTag::kReduceSum:
+    case OpTag::kReduceMean:
+      return step.fused.empty() && step.inputs[0].shape.rank() >= 3 && fixed_f32(step.inputs[0]) &&
+             fixed_f32(step.outputs[0]) && has_pixel_step(step, plan);
     case OpTag::kMaxPool:
     case OpTag::kResize:
       follows = like_first(step.inputs[0]) && has_pixel_step(step, plan);
@@ -151,6 +178,9 @@ bool can_follow(const Step& step, const Plan& plan) {
       follows = is_elementwise(step.op.tag) && std::ranges::all_of(step.inputs, fixed_f32) &&
                 elementwise_follows(step);
   }
+  if (rank < 3 || !like_first(step.outputs[0]) ||
+      !std::ranges::all_of(step.fused_inputs, fixed_f32))
+    return false;
   return follows && (step.fused.empty() || can_fuse(shapes_last(step)));
 }
 
@@ -166,12 +196,14 @@ Result<conv::Problem> conv_problem(const Step& step) {
 }
 
 bool is_direct(const Step& step) {
-  if (step.op.tag != OpTag::kConv) return false;
+  const bool transposed = step.op.tag == OpTag::kConvTranspose;
+  if (step.op.tag != OpTag::kConv && !transposed) return false;
   const Operand &x = step.inputs[0], &w = step.inputs[1], &y = step.outputs[0];
   if (!fixed_f32(x) || !fixed_f32(w) || !fixed_f32(y) || !is_stored(w)) return false;
   if (step.inputs.size() > 2 && !absent(step.inputs[2]) && !is_stored(step.inputs[2])) return false;
   if (x.shape.rank() < 3 || x.shape.rank() > 5 || y.shape.count() == 0 || x.shape.count() == 0)
     return false;
+  if (transposed && !has_windows_apart(step)) return false;
   return w.shape.count() > 0 && finite(cpu_weight(w)->vector(), w.shape.count());
 }
 

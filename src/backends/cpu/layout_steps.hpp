@@ -15,6 +15,11 @@ Attrs identity(std::size_t rank);
 /// The step is the transpose [B, C, axes...] -> [B, axes..., C], or the one back, of f32.
 bool transposes(const Step& step, bool to_last);
 
+/// A BatchNorm whose statistics are stored and finite.
+bool is_affine(const Step& step);
+/// Ops over one tensor whose other inputs, if any, have no channels.
+bool is_pixel_op(OpTag tag);
+
 /// All operands with the shapes of channels last.
 Step shapes_last(const Step& step);
 Op op_with_channels_last(const Op& op, std::size_t rank);

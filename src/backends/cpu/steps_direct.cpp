@@ -107,15 +107,21 @@ class DirectConvStep final : public CpuStep {
       epilogue_.apply(run, room, (pixel + i) * y_pixel + channel, n_outputs);
   }
 
-  /// Outputs [outputs.first, + outputs.second) of a group, two blocks at a time where a vector
-  /// holds one.
+  /// As many of n outputs as are summed together: 32, or what leaves no small rest.
+  static std::size_t some(std::size_t n) {
+    constexpr std::size_t kTwo = 2 * kDirectOutputs;
+    return n > kTwo && n < kTwo + kDirectOutputs ? kDirectOutputs : std::min(n, kTwo);
+  }
+
+  /// Outputs [outputs.first, + outputs.second) of a group.
   void sums(const Run& run, std::span<const DirectTile> tiles, std::size_t group,
             std::pair<std::size_t, std::size_t> outputs, float* y) const noexcept {
     const std::size_t taps = p_.volume(), k = taps * p_.in_channels;
     const std::size_t blocks = (p_.out_channels + kDirectOutputs - 1) / kDirectOutputs;
     const auto* panels = reinterpret_cast<const float*>(panels_->data());
-    constexpr std::size_t kStep = 2 * kDirectOutputs;
-    for (std::size_t o = 0; o < outputs.second; o += kStep) {
+    std::size_t n = 0;
+    for (std::size_t o = 0; o < outputs.second; o += n) {
+      n = some(outputs.second - o);
       const std::size_t at = outputs.first + o, channel = group * p_.out_channels + at;
       for (const DirectSlice& s : taps_.slices()) {
         const std::size_t first = (s.first_tap * p_.in_channels + s.first_channel);
@@ -124,13 +130,15 @@ class DirectConvStep final : public CpuStep {
              .w_block = k * kDirectOutputs,
              .tiles = tiles.data(),
              .n_tiles = tiles.size(),
+             .offsets = taps_.offsets(),
+             .merge = taps_.merge(),
              .first_tap = s.first_tap,
              .n_taps = s.n_taps,
              .first_channel = s.first_channel,
              .n_channels = s.n_channels,
              .y = y + o,
              .y_pixel = p_.groups * p_.out_channels,
-             .n_outputs = std::min(kStep, outputs.second - o),
+             .n_outputs = n,
              .first = &s == &taps_.slices().front(),
              .last = &s == &taps_.slices().back(),
              .scale = epilogue_.scale() == nullptr ? nullptr : epilogue_.scale() + channel,
@@ -148,6 +156,8 @@ class DirectConvStep final : public CpuStep {
                       .w_block = round_up(p_.out_channels, kDirectOutputs),
                       .tiles = tiles.data(),
                       .n_tiles = tiles.size(),
+                      .offsets = taps_.offsets(),
+                      .merge = 1,
                       .first_tap = 0,
                       .n_taps = p_.volume(),
                       .first_channel = first,

@@ -2,6 +2,8 @@
 // operands.
 #pragma once
 
+#include <optional>
+
 #include "backends/cpu/step.hpp"
 
 namespace cyb::cpu {
@@ -11,6 +13,12 @@ namespace cyb::cpu {
 Result<StepPtr> make_element_step(const Step& step, Build& build);
 /// BatchNorm, LayerNorm, Softmax, sums and means of trailing dimensions.
 Result<StepPtr> make_norm_step(const Step& step, Build& build);
+/// A sum or mean over axes that are known (none listed: all).
+struct Reduction {
+  std::vector<std::int64_t> axes;
+  bool mean;
+};
+std::optional<Reduction> reduction_of(const Step& step);
 /// MaxPool, Resize (nearest and linear), PadBy with a constant.
 Result<StepPtr> make_spatial_step(const Step& step, Build& build);
 /// ConvTranspose of 1 to 3 axes.

@@ -163,25 +163,27 @@ std::size_t trailing(const Shape& shape, const std::vector<std::int64_t>& axes) 
 }
 
 Result<StepPtr> make_reduce(const Step& step, const Build& build) {
-  std::vector<std::int64_t> axes;
-  bool mean = step.op.tag == OpTag::kReduceMean;
-  if (step.op.tag == OpTag::kReduce) {
-    if (step.op.attrs.i(0) > 1) return StepPtr();
-    mean = step.op.attrs.i(0) == 1;
-    if (step.inputs.size() > 1 && step.inputs[1].kind != Operand::Kind::kNone) {
-      if (step.inputs[1].kind != Operand::Kind::kWeight) return StepPtr();
-      axes = constants(step.inputs[1]);
-    }
-    if (axes.empty() && step.op.attrs.i(2) != 0) return StepPtr();
-  } else {
-    axes = step.op.attrs.list(0);
-  }
-  const std::size_t row = trailing(step.inputs[0].shape, axes);
+  const auto reduction = reduction_of(step);
+  if (!reduction) return StepPtr();
+  const std::size_t row = trailing(step.inputs[0].shape, reduction->axes);
   if (row == 0 || step.inputs[0].shape.count() == 0) return StepPtr();
-  return std::make_unique<ReduceStep>(step, build, row, mean);
+  return std::make_unique<ReduceStep>(step, build, row, reduction->mean);
 }
 
 }  // namespace
+
+std::optional<Reduction> reduction_of(const Step& step) {
+  if (step.op.tag != OpTag::kReduce)
+    return Reduction{step.op.attrs.list(0), step.op.tag == OpTag::kReduceMean};
+  if (step.op.attrs.i(0) > 1) return std::nullopt;
+  Reduction reduction{{}, step.op.attrs.i(0) == 1};
+  if (step.inputs.size() > 1 && step.inputs[1].kind != Operand::Kind::kNone) {
+    if (step.inputs[1].kind != Operand::Kind::kWeight) return std::nullopt;
+    reduction.axes = constants(step.inputs[1]);
+  }
+  if (reduction.axes.empty() && step.op.attrs.i(2) != 0) return std::nullopt;
+  return reduction;
+}
 
 Result<StepPtr> make_norm_step(const Step& step, Build& build) {
   switch (step.op.tag) {

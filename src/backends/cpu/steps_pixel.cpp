@@ -1,16 +1,21 @@
-// Max pools and resizes with channels last: a pixel is a row of channels.
+// Max pools, resizes and sums of pixels with channels last: a pixel is a row of channels.
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "backends/cpu/direct_taps.hpp"
 #include "backends/cpu/layout.hpp"
+#include "backends/cpu/steps_elements.hpp"
 #include "ops/spatial/resize.hpp"
 
 namespace cyb::cpu {
 namespace {
 
 constexpr std::size_t kPixels = 48;  // of an item
+
+bool is_sum(OpTag tag) {
+  return tag == OpTag::kReduce || tag == OpTag::kReduceSum || tag == OpTag::kReduceMean;
+}
 
 /// A pool as a convolution of every channel with itself.
 conv::Problem pool_problem(const Step& step) {
@@ -44,6 +49,8 @@ class PixelPoolStep final : public CpuStep {
                        .w_block = 0,
                        .tiles = tiles,
                        .n_tiles = DirectTaps::tiles_of(n),
+                       .offsets = taps_.offsets(),
+                       .merge = 1,
                        .first_tap = 0,
                        .n_taps = p_.volume(),
                        .first_channel = 0,
@@ -120,6 +127,62 @@ class PixelResizeStep final : public CpuStep {
   ResizeTaps rows_, columns_;
 };
 
+/// Sum or mean of all pixels, in chains of kPixelsOfSum.
+class PixelSumStep final : public CpuStep {
+ public:
+  PixelSumStep(const Step& step, bool mean, Build& build)
+      : x_(step.inputs[0]),
+        y_(step.outputs[0]),
+        mean_(mean),
+        channels_(static_cast<std::size_t>(x_.shape.back())),
+        batch_(static_cast<std::size_t>(x_.shape[0])),
+        pixels_(static_cast<std::size_t>(x_.shape.count()) / (batch_ * channels_)),
+        cuts_((pixels_ + kPixelsOfSum - 1) / kPixelsOfSum) {
+    build.want_shared(batch_ * cuts_ * channels_ * sizeof(float));
+  }
+
+  void run(const Run& run, unsigned thread) const noexcept override {
+    auto* sums = reinterpret_cast<float*>(run.shared);
+    for (Share s(batch_ * cuts_, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      const std::size_t first = s.begin % cuts_ * kPixelsOfSum;
+      const std::size_t n = std::min(kPixelsOfSum, pixels_ - first);
+      const float* x = run.f32(x_) + (s.begin / cuts_ * pixels_ + first) * channels_;
+      float* sum = sums + s.begin * channels_;
+      std::copy_n(x, channels_, sum);
+      for (std::size_t i = 1; i < n; ++i) run.k->add(sum, x + i * channels_, channels_, sum);
+    }
+    run.pool->barrier();
+    for (Share s(batch_, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      float* y = run.out(y_) + s.begin * channels_;
+      const float* sum = sums + s.begin * cuts_ * channels_;
+      std::copy_n(sum, channels_, y);
+      for (std::size_t i = 1; i < cuts_; ++i) run.k->add(y, sum + i * channels_, channels_, y);
+      for (std::size_t c = 0; mean_ && c < channels_; ++c) y[c] /= static_cast<float>(pixels_);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kPixelsOfSum = 512;
+
+  Operand x_, y_;
+  bool mean_;
+  std::size_t channels_, batch_, pixels_, cuts_;
+};
+
+/// Mean or sum of all axes behind the channels; nothing for other ops.
+std::optional<Reduction> sum_of_pixels(const Step& step, std::size_t rank) {
+  if (!is_sum(step.op.tag)) return std::nullopt;
+  auto reduction = reduction_of(step);
+  if (!reduction) return std::nullopt;
+  for (std::int64_t& axis : reduction->axes) axis += axis < 0 ? static_cast<std::int64_t>(rank) : 0;
+  std::ranges::sort(reduction->axes);
+  if (reduction->axes.size() != rank - 2) return std::nullopt;
+  for (std::size_t d = 0; d + 2 < rank; ++d) {
+    if (reduction->axes[d] != static_cast<std::int64_t>(d) + 2) return std::nullopt;
+  }
+  return reduction;
+}
+
 /// Nothing where an input is not stored or the taps are not one or two of the last two axes.
 Result<std::optional<std::vector<ResizeTaps>>> taps_of(const Step& step, const Shape& shape) {
   std::array<TensorView, 4> views{};
@@ -145,6 +208,7 @@ bool has_pixel_step(const Step& step, const Plan& plan) {
     return step.op.attrs.i(6) == 0 && x.shape.rank() <= 5 &&
            (step.outputs.size() == 1 || !build.is_read(step.outputs[1]));
   }
+  if (is_sum(step.op.tag)) return sum_of_pixels(step, x.shape.rank()).has_value();
   if (x.shape.rank() != 4) return false;
   const auto taps = taps_of(step, x.shape);
   return taps && *taps && (*taps)->size() == 4;
@@ -152,6 +216,8 @@ bool has_pixel_step(const Step& step, const Plan& plan) {
 
 Result<StepPtr> make_pixel_step(const Step& step, Build& build) {
   if (step.op.tag == OpTag::kMaxPool) return std::make_unique<PixelPoolStep>(step, build);
+  if (const auto sum = sum_of_pixels(step, step.inputs[0].shape.rank()))
+    return std::make_unique<PixelSumStep>(step, sum->mean, build);
   CYB_ASSIGN(auto taps, taps_of(step, channels_first(step.inputs[0].shape)));
   if (!taps) return StepPtr();
   return std::make_unique<PixelResizeStep>(step, std::move((*taps)[2]), std::move((*taps)[3]));

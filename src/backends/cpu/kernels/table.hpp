@@ -90,30 +90,33 @@ struct TileJob {
 };
 inline constexpr std::size_t kTileRows = 6;
 
-/// Up to kTilePixels pixels: where each tap finds its channels, `rows[tap / merge][kTilePixels]`.
-/// `merge` taps lie side by side behind one pointer.
+/// Up to kTilePixels pixels. Where all taps are inside: where tap 0 of each finds its channels, the
+/// others lie at DirectJob::offsets from there. Else `rows[tap][kTilePixels]`.
 struct DirectTile {
   const float* const* rows;
-  std::uint32_t n, merge;
+  std::uint32_t n;
+  bool inside;
 };
 inline constexpr std::size_t kTilePixels = 6;
 inline constexpr std::size_t kDirectOutputs = 16;  // of a block
 
 /// y[pixel][output] (+)= sum over (tap, channel) of x * w for the pixels of tiles, one after the
-/// other, and blocks of 16 outputs. One chain of fused multiply-adds per output; the last call of a
-/// sum goes on to y * scale + bias and Relu.
+/// other. One chain of fused multiply-adds per output; the last call of a sum goes on to
+/// y * scale + bias and Relu.
 struct DirectJob {
-  const float* w;       // [n_taps][n_channels][16] per block
+  const float* w;       // [n_taps][n_channels][16] per block of 16 outputs
   std::size_t w_block;  // floats from one block to the next
   const DirectTile* tiles;
   std::size_t n_tiles;
-  std::size_t first_tap, n_taps;          // multiples of every tile's merge
-  std::size_t first_channel, n_channels;  // all channels where a tile merges taps
+  const std::ptrdiff_t* offsets;          // [taps]
+  std::size_t merge;                      // taps that lie side by side where all are inside
+  std::size_t first_tap, n_taps;          // multiples of `merge`
+  std::size_t first_channel, n_channels;  // all channels where taps merge
   float* y;                               // of the first pixel and output
   std::size_t y_pixel;                    // floats from one pixel to the next
-  std::size_t n_outputs;                  // above 0; the last block may be a part
+  std::size_t n_outputs;                  // above 0
   bool first, last;
-  const float *scale, *bias;  // [n_outputs], padded to whole blocks; may be null
+  const float *scale, *bias;  // [n_outputs], readable to the end of the last block; may be null
   bool relu;
 };
 
