@@ -117,7 +117,9 @@ ConvEpilogue::ConvEpilogue(Step step, const float* bias, std::size_t channels) {
     relu_ = true;
     drop_first(step);
   }
-  if (!step.fused.empty()) ops_.emplace(step);
+  has_kernels_ = std::ranges::none_of(
+      step.fused, [](const FusedOp& op) { return op.op.tag == OpTag::kBatchNorm; });
+  if (!step.fused.empty() && has_kernels_) ops_.emplace(step);
 }
 
 void ConvEpilogue::apply(const Run& run, std::byte* scratch, std::size_t first,

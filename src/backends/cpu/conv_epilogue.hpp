@@ -20,6 +20,8 @@ class ConvEpilogue {
   bool relu() const noexcept { return relu_; }
 
   std::size_t scratch_bytes() const noexcept { return ops_ ? ops_->scratch_bytes() : 0; }
+  /// False where a BatchNorm could not be made a scale and bias.
+  bool has_kernels() const noexcept { return has_kernels_; }
   bool has_ops() const noexcept { return ops_.has_value(); }
   /// The remaining ops on values [first, first + n) of the result.
   void apply(const Run& run, std::byte* scratch, std::size_t first, std::size_t n) const noexcept;
@@ -29,7 +31,7 @@ class ConvEpilogue {
   static void fold_norm(const Step& step, std::vector<double>& scale, std::vector<double>& bias);
 
   std::vector<float> scale_, bias_;
-  bool relu_ = false;
+  bool relu_ = false, has_kernels_ = true;
   std::optional<FusedOps> ops_;
 };
 

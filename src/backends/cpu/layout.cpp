@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "backends/cpu/fused.hpp"
+#include "backends/cpu/conv_epilogue.hpp"
 #include "backends/cpu/layout_steps.hpp"
 #include "backends/cpu/layout_values.hpp"
 
@@ -286,10 +286,16 @@ class Layouts {
   }
 
   static bool takes_ops_of(const Step& conv, const Step& after) {
-    if (!conv.fused.empty() || after.inputs[0].shape != conv.outputs[0].shape) return false;
-    if (after.op.tag == OpTag::kBatchNorm)
-      return is_affine(after) && (after.fused.empty() || can_fuse(shapes_last(after)));
-    return !after.fused.empty() && transposes(after, true) && !is_trivial(conv.outputs[0].shape) &&
+    const auto stored = [](const Operand& o) { return o.kind == Operand::Kind::kWeight; };
+    const Operand& y = conv.outputs[0];
+    if (after.inputs.empty() || after.inputs[0].shape != y.shape) return false;
+    if (!std::ranges::all_of(conv.fused_inputs, stored)) return false;
+    if (after.op.tag == OpTag::kBatchNorm) {
+      return is_affine(after) && (after.fused.empty() || can_fuse(shapes_last(after))) &&
+             ConvEpilogue(joined(conv, after), nullptr, static_cast<std::size_t>(y.shape[1]))
+                 .has_kernels();
+    }
+    return !after.fused.empty() && transposes(after, true) && !is_trivial(y.shape) &&
            can_fuse(joined(conv, after));
   }
 
@@ -298,18 +304,23 @@ class Layouts {
   static Step joined(const Step& conv, const Step& after) {
     const bool norm = after.op.tag == OpTag::kBatchNorm;
     Step whole = shapes_last(conv);
-    whole.fused = after.fused;
-    whole.fused_inputs = norm ? shapes_last(after).fused_inputs : after.fused_inputs;
-    if (!norm) return whole;
-    FusedOp op{after.op, {{true, 0}}};
-    for (std::uint32_t k = 1; k < after.inputs.size(); ++k) {
-      op.inputs.push_back({false, static_cast<std::uint32_t>(whole.fused_inputs.size())});
-      whole.fused_inputs.push_back(after.inputs[k]);
+    const auto n_inputs = [&] { return static_cast<std::uint32_t>(whole.fused_inputs.size()); };
+    auto result = static_cast<std::uint32_t>(conv.fused.size());
+    if (norm) {
+      FusedOp op{after.op, {{true, result++}}};
+      for (std::size_t k = 1; k < after.inputs.size(); ++k) {
+        op.inputs.push_back({false, n_inputs()});
+        whole.fused_inputs.push_back(after.inputs[k]);
+      }
+      whole.fused.push_back(std::move(op));
     }
-    for (FusedOp& other : whole.fused) {
-      for (FusedInput& in : other.inputs) in.index += in.is_result ? 1 : 0;
+    const std::uint32_t first = n_inputs();
+    for (const Operand& in : norm ? shapes_last(after).fused_inputs : after.fused_inputs)
+      whole.fused_inputs.push_back(in);
+    for (FusedOp op : after.fused) {
+      for (FusedInput& in : op.inputs) in.index += in.is_result ? result : first;
+      whole.fused.push_back(std::move(op));
     }
-    whole.fused.insert(whole.fused.begin(), std::move(op));
     return whole;
   }
 
@@ -319,12 +330,13 @@ class Layouts {
     DraftStep d = *std::move(pending_[at_]);
     Step whole = joined(plan_.steps[d.laid.owner], after);
     whole.inputs = d.laid.step.inputs;
+    const std::size_t stored = whole.fused_inputs.size() - after.fused_inputs.size();
+    d.fused_inputs.assign(stored, kNoValue);
     for (std::size_t k = 0; k < after.fused_inputs.size(); ++k) {
-      Operand& in = whole.fused_inputs[k] = after.fused_inputs[k];
+      Operand& in = whole.fused_inputs[stored + k] = after.fused_inputs[k];
       d.fused_inputs.push_back(norm ? read_last(in, after.outputs[0].shape.rank())
                                     : read_plain(in));
     }
-    d.fused_inputs.resize(whole.fused_inputs.size(), kNoValue);
     d.laid.step = std::move(whole);
     d.laid.owner = at_;
     write(d, after.outputs, norm);

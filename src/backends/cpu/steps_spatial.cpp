@@ -103,23 +103,29 @@ class MaxPoolStep final : public CpuStep {
   Operand x_, y_, at_;
 };
 
-/// x copied into a constant, or with its edges repeated.
+/// x copied into a constant, or with its edges repeated. Trailing dimensions without pads are one
+/// value of several floats.
 class PadStep final : public CpuStep {
  public:
   using Dims = std::array<std::int64_t, Shape::kMaxRank>;
   PadStep(const Step& step, const Dims& before, Operand value, bool edge)
-      : x_(step.inputs[0]), y_(step.outputs[0]), value_(value), before_(before), edge_(edge) {}
+      : x_(step.inputs[0]), y_(step.outputs[0]), value_(value), before_(before), edge_(edge) {
+    const Shape &in = x_.shape, &out = y_.shape;
+    last_ = out.rank() - 1;
+    for (; last_ > 0 && in[last_] == out[last_]; --last_)
+      unit_ *= static_cast<std::size_t>(out[last_]);
+  }
 
   void run(const Run& run, unsigned thread) const noexcept override {
     const Shape &in = x_.shape, &out = y_.shape;
-    const std::size_t last = out.rank() - 1;
     const float value = value_.kind == Operand::Kind::kNone ? 0.0f : *run.f32(value_);
-    const auto width = static_cast<std::size_t>(out[last]);
-    for (Share s(run.rows(y_), thread, run.n_threads); s.begin < s.end; ++s.begin) {
+    const std::size_t width = static_cast<std::size_t>(out[last_]) * unit_;
+    const std::size_t rows = run.elements(y_) / width;
+    for (Share s(rows, thread, run.n_threads); s.begin < s.end; ++s.begin) {
       auto rest = static_cast<std::int64_t>(s.begin);
       std::int64_t from = 0, stride = 1;
       bool is_inside = true;
-      for (std::size_t d = last; d-- > 0; rest /= out[d]) {
+      for (std::size_t d = last_; d-- > 0; rest /= out[d]) {
         std::int64_t at = rest % out[d] - before_[d];
         if (edge_) at = std::clamp<std::int64_t>(at, 0, in[d] - 1);
         is_inside = is_inside && at >= 0 && at < in[d];
@@ -131,19 +137,26 @@ class PadStep final : public CpuStep {
         std::fill_n(y, width, value);
         continue;
       }
-      const auto begin = static_cast<std::size_t>(before_[last]),
-                 n = static_cast<std::size_t>(in[last]);
-      const float* x = run.f32(x_) + static_cast<std::size_t>(from) * n;
-      std::fill_n(y, begin, edge_ ? x[0] : value);
-      std::memcpy(y + begin, x, n * sizeof(float));
-      std::fill(y + begin + n, y + width, edge_ ? x[n - 1] : value);
+      const std::size_t n = static_cast<std::size_t>(in[last_]) * unit_;
+      row(run.f32(x_) + static_cast<std::size_t>(from) * n, n, value, y, width);
     }
   }
 
  private:
+  void row(const float* x, std::size_t n, float value, float* y, std::size_t width) const noexcept {
+    const std::size_t begin = static_cast<std::size_t>(before_[last_]) * unit_, end = begin + n;
+    for (std::size_t i = 0; edge_ && i < begin; i += unit_) std::copy_n(x, unit_, y + i);
+    if (!edge_) std::fill_n(y, begin, value);
+    std::memcpy(y + begin, x, n * sizeof(float));
+    for (std::size_t i = end; edge_ && i < width; i += unit_)
+      std::copy_n(x + n - unit_, unit_, y + i);
+    if (!edge_) std::fill(y + end, y + width, value);
+  }
+
   Operand x_, y_, value_;
   Dims before_;
   bool edge_;
+  std::size_t last_, unit_ = 1;  // dimension of the rows; floats of a value
 };
 
 /// The last two dimensions resampled: y = sum of wy * (sum of wx * x), one or two taps each.
