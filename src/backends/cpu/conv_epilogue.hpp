@@ -35,4 +35,9 @@ class ConvEpilogue {
   std::optional<FusedOps> ops_;
 };
 
+/// 3x3 windows of which Winograd's algorithm makes fewer products.
+bool is_winograd(const conv::Problem& problem);
+Result<StepPtr> make_winograd_step(const Step& step, const conv::Problem& problem,
+                                   ConvEpilogue epilogue, Build& build);
+
 }  // namespace cyb::cpu

@@ -223,6 +223,8 @@ Result<StepPtr> make_direct_step(const Step& step, Build& build) {
   const float* bias = step.inputs.size() > 2 && step.inputs[2].kind != Operand::Kind::kNone
                           ? cpu_weight(step.inputs[2])->vector()
                           : nullptr;
+  ConvEpilogue epilogue(step, bias, problem.groups * problem.out_channels);
+  if (is_winograd(problem)) return make_winograd_step(step, problem, std::move(epilogue), build);
   CYB_ASSIGN(auto panels, w.derived({CpuWeight::Derived::kDirect, problem.groups,
                                      problem.out_channels, problem.in_channels * problem.volume()},
                                     [&] {
@@ -230,9 +232,8 @@ Result<StepPtr> make_direct_step(const Step& step, Build& build) {
                                                  ? depthwise_panels(w.vector(), problem)
                                                  : direct_panels(w.vector(), problem);
                                     }));
-  return std::make_unique<DirectConvStep>(
-      step, problem, ConvEpilogue(step, bias, problem.groups * problem.out_channels),
-      std::move(panels), build);
+  return std::make_unique<DirectConvStep>(step, problem, std::move(epilogue), std::move(panels),
+                                          build);
 }
 
 }  // namespace cyb::cpu

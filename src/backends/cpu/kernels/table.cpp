@@ -51,6 +51,7 @@ struct Entry {
       ns::fill_attend(t);              \
       ns::fill_tile(t);                \
       ns::fill_direct(t);              \
+      ns::fill_winograd(t);            \
       ns::fill_elements(t);            \
     }                                  \
   }

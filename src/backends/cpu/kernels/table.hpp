@@ -120,6 +120,16 @@ struct DirectJob {
   bool relu;
 };
 
+/// Four outputs of a 3x3 convolution from the 16 products of their window's transform.
+struct WinogradOut {
+  const float* m;  // products of position p at m + p * m_position, [n_outputs]
+  std::size_t m_position;
+  float* const* y;  // [4] pixels; null: outside
+  std::size_t n_outputs;
+  const float *scale, *bias;  // as DirectJob's
+  bool relu;
+};
+
 /// y[i] = sum over t of w[t] * x[t][i * stride], plus the bias; one row of a depthwise convolution.
 struct TapsJob {
   const float* const* x;  // [n_taps]
@@ -203,6 +213,12 @@ struct KernelTable {
   /// The same where output c is made of channel c alone: w [n_taps] rows `w_block` floats apart,
   /// whole blocks of outputs each.
   void (*depthwise)(const DirectJob&) noexcept;
+  /// A window of 4x4 pixels, [n_channels] each (whole blocks of 16), to 16 positions `v_position`
+  /// floats apart.
+  void (*winograd_in)(const float* const* pixels, std::size_t n_channels, float* v,
+                      std::size_t v_position) noexcept;
+  /// False where a sum is not finite: that may be so of the transform alone.
+  bool (*winograd_out)(const WinogradOut&) noexcept;
   /// Largest tap, NaN before all; no weights.
   void (*max_taps)(const DirectJob&) noexcept;
 

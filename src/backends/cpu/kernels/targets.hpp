@@ -17,5 +17,6 @@
   void fill_attend(KernelTable&);   \
   void fill_tile(KernelTable&);     \
   void fill_direct(KernelTable&);   \
+  void fill_winograd(KernelTable&); \
   void fill_elements(KernelTable&); \
   }
