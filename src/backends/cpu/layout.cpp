@@ -15,8 +15,9 @@ namespace {
 
 class Layouts {
  public:
-  Layouts(const Plan& plan, std::vector<bool> direct)
-      : plan_(plan), direct_(std::move(direct)), pending_(plan.steps.size()) {
+  Layouts(Plan plan, std::vector<bool> direct)
+      : plan_(std::move(plan)), direct_(std::move(direct)), pending_(plan_.steps.size()) {
+    for (Step& step : plan_.steps) align_slopes(step);
     find_merges();
   }
 
@@ -50,6 +51,19 @@ class Layouts {
 
  private:
   static constexpr std::uint32_t kNoStep = UINT32_MAX;
+
+  /// PRelu's slopes, one a channel, as a shape that repeats like any other.
+  static void align_slopes(Step& step) {
+    const std::size_t rank = step.outputs.empty() ? 0 : step.outputs[0].shape.rank();
+    for (const FusedOp& op : step.fused) {
+      if (op.op.tag != OpTag::kPRelu || op.inputs[1].is_result || rank < 3) continue;
+      Shape& slope = step.fused_inputs[op.inputs[1].index].shape;
+      if (slope.rank() != 1 || slope[0] == 1) continue;
+      std::vector<std::int64_t> dims(rank - 1, 1);
+      dims[0] = slope[0];
+      slope = Shape(dims);
+    }
+  }
 
   // --- values
 
@@ -343,7 +357,7 @@ class Layouts {
     drafts_.push_back(std::move(d));
   }
 
-  const Plan& plan_;
+  Plan plan_;
   std::vector<bool> direct_;  // per step
   std::uint32_t at_ = 0;
   std::vector<LayoutValue> values_;
