@@ -157,14 +157,18 @@ Result<void> CpuExecutable::build_steps() {
   for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
     const Step& step = plan_.steps[i];
     owner_ = laid.steps[i].owner;
-    const bool conv = laid.steps[i].channels_last && is_convolution(step.op.tag);
-    if (conv || step.fused.empty() || !FusedOps::takes_own_op(step)) {
-      auto made =
-          laid.steps[i].channels_last ? make_last_step(step, build) : make_step(step, build);
+    const bool last = laid.steps[i].channels_last;
+    // These do what is fused into them themselves.
+    const bool product = is_direct_product(step, build);
+    const bool whole = product || (last && is_convolution(step.op.tag));
+    if (whole || step.fused.empty() || !FusedOps::takes_own_op(step)) {
+      auto made = product ? make_direct_product(step, build)
+                  : last  ? make_last_step(step, build)
+                          : make_step(step, build);
       if (!made) return fail(std::move(made).error().in(step.label));
       CYB_TRY(note_step(step, *std::move(made)));
     }
-    if (!conv && !step.fused.empty()) {
+    if (!whole && !step.fused.empty()) {
       CYB_ASSIGN(StepPtr fused, make_fused_step(step, build));
       CYB_TRY(note_step(step, std::move(fused)));
     }

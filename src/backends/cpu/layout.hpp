@@ -39,6 +39,10 @@ Result<conv::Problem> conv_problem(const Step& step);
 LaidPlan lay_out(const Plan& plan);
 
 Result<StepPtr> make_direct_step(const Step& step, Build& build);
+/// Rows of f32 times a weight of f32 panels, with what is fused into it: a convolution of one tap.
+/// Not for steps of language models, whose sums do not depend on the plan.
+bool is_direct_product(const Step& step, const Build& build);
+Result<StepPtr> make_direct_product(const Step& step, Build& build);
 /// A ConvTranspose in row-major order whose windows lie side by side: kernel = stride, no pads.
 bool has_windows_apart(const Step& step);
 Result<StepPtr> make_windows_step(const Step& step, Build& build);

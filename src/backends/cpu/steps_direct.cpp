@@ -10,9 +10,10 @@
 namespace cyb::cpu {
 namespace {
 
-constexpr std::size_t kPixels = 96;     // of an item, at most
-constexpr std::size_t kFewPixels = 24;  // rather cut the outputs
-constexpr std::size_t kItems = 4;       // a thread wants
+constexpr std::size_t kPixels = 96;             // of an item, at most
+constexpr std::size_t kFewPixels = 24;          // rather cut the outputs
+constexpr std::size_t kNearFloats = 48 * 1024;  // of an item's input in the second cache
+constexpr std::size_t kItems = 4;               // a thread wants
 
 /// How a convolution is cut into items.
 struct Cuts {
@@ -38,6 +39,13 @@ struct Cuts {
   }
 };
 
+/// Weights as [group][block of 16 outputs][k][16].
+struct Panels {
+  const float* data;
+  std::size_t block;  // floats
+  std::shared_ptr<const Buffer> keep = nullptr;
+};
+
 /// One channel in and out of each of several groups.
 bool is_depthwise(const conv::Problem& p) {
   return p.groups > 1 && p.in_channels == 1 && p.out_channels == 1;
@@ -51,7 +59,7 @@ conv::Problem one_group(conv::Problem p) {
 class DirectConvStep final : public CpuStep {
  public:
   DirectConvStep(const Step& step, const conv::Problem& problem, ConvEpilogue epilogue,
-                 std::shared_ptr<const Buffer> panels, Build& build)
+                 Panels panels, Build& build)
       : p_(one_group(problem)),
         depthwise_(is_depthwise(problem)),
         cuts_(p_, build.n_threads),
@@ -113,46 +121,59 @@ class DirectConvStep final : public CpuStep {
     return n > kTwo && n < kTwo + kDirectOutputs ? kDirectOutputs : std::min(n, kTwo);
   }
 
-  /// Outputs [outputs.first, + outputs.second) of a group.
+  /// Outputs [outputs.first, + outputs.second) of a group. The sums of a few outputs are finished
+  /// before the next ones, where the item's input stays near meanwhile; else a slice of it does.
   void sums(const Run& run, std::span<const DirectTile> tiles, std::size_t group,
             std::pair<std::size_t, std::size_t> outputs, float* y) const noexcept {
-    const std::size_t taps = p_.volume(), k = taps * p_.in_channels;
-    const std::size_t blocks = (p_.out_channels + kDirectOutputs - 1) / kDirectOutputs;
-    const auto* panels = reinterpret_cast<const float*>(panels_->data());
-    std::size_t n = 0;
-    for (std::size_t o = 0; o < outputs.second; o += n) {
-      n = some(outputs.second - o);
-      const std::size_t at = outputs.first + o, channel = group * p_.out_channels + at;
-      for (const DirectSlice& s : taps_.slices()) {
-        const std::size_t first = (s.first_tap * p_.in_channels + s.first_channel);
-        run.k->direct(
-            {.w = panels + ((group * blocks + at / kDirectOutputs) * k + first) * kDirectOutputs,
-             .w_block = k * kDirectOutputs,
-             .tiles = tiles.data(),
-             .n_tiles = tiles.size(),
-             .offsets = taps_.offsets(),
-             .merge = taps_.merge(),
-             .first_tap = s.first_tap,
-             .n_taps = s.n_taps,
-             .first_channel = s.first_channel,
-             .n_channels = s.n_channels,
-             .y = y + o,
-             .y_pixel = p_.groups * p_.out_channels,
-             .n_outputs = n,
-             .first = &s == &taps_.slices().front(),
-             .last = &s == &taps_.slices().back(),
-             .scale = epilogue_.scale() == nullptr ? nullptr : epilogue_.scale() + channel,
-             .bias = epilogue_.bias() == nullptr ? nullptr : epilogue_.bias() + channel,
-             .relu = epilogue_.relu()});
+    const std::vector<DirectSlice>& slices = taps_.slices();
+    const bool near = cuts_.pixels * p_.in_channels <= kNearFloats;
+    for (std::size_t i = 0; i < (near ? 1 : slices.size()); ++i) {
+      std::size_t n = 0;
+      for (std::size_t o = 0; o < outputs.second; o += n) {
+        n = some(outputs.second - o);
+        const Outputs some_outputs{group, outputs.first + o, n, y + o};
+        for (std::size_t k = i; k < (near ? slices.size() : i + 1); ++k)
+          slice(run, tiles, some_outputs, k);
       }
     }
+  }
+
+  struct Outputs {
+    std::size_t group, first, n;  // of a group
+    float* y;
+  };
+  void slice(const Run& run, std::span<const DirectTile> tiles, const Outputs& o,
+             std::size_t at) const noexcept {
+    const DirectSlice& s = taps_.slices()[at];
+    const std::size_t blocks = (p_.out_channels + kDirectOutputs - 1) / kDirectOutputs;
+    const std::size_t channel = o.group * p_.out_channels + o.first;
+    run.k->direct({.w = panels_.data +
+                        (o.group * blocks + o.first / kDirectOutputs) * panels_.block +
+                        (s.first_tap * p_.in_channels + s.first_channel) * kDirectOutputs,
+                   .w_block = panels_.block,
+                   .tiles = tiles.data(),
+                   .n_tiles = tiles.size(),
+                   .offsets = taps_.offsets(),
+                   .merge = taps_.merge(),
+                   .first_tap = s.first_tap,
+                   .n_taps = s.n_taps,
+                   .first_channel = s.first_channel,
+                   .n_channels = s.n_channels,
+                   .y = o.y,
+                   .y_pixel = p_.groups * p_.out_channels,
+                   .n_outputs = o.n,
+                   .first = at == 0,
+                   .last = at + 1 == taps_.slices().size(),
+                   .scale = epilogue_.scale() == nullptr ? nullptr : epilogue_.scale() + channel,
+                   .bias = epilogue_.bias() == nullptr ? nullptr : epilogue_.bias() + channel,
+                   .relu = epilogue_.relu()});
   }
 
   void by_channel(const Run& run, std::span<const DirectTile> tiles,
                   std::pair<std::size_t, std::size_t> outputs, float* y) const noexcept {
     const std::size_t first = outputs.first;
     const float *scale = epilogue_.scale(), *bias = epilogue_.bias();
-    run.k->depthwise({.w = reinterpret_cast<const float*>(panels_->data()) + first,
+    run.k->depthwise({.w = panels_.data + first,
                       .w_block = round_up(p_.out_channels, kDirectOutputs),
                       .tiles = tiles.data(),
                       .n_tiles = tiles.size(),
@@ -177,7 +198,7 @@ class DirectConvStep final : public CpuStep {
   Cuts cuts_;
   DirectTaps taps_;
   ConvEpilogue epilogue_;
-  std::shared_ptr<const Buffer> panels_;
+  Panels panels_;
   Operand x_, y_;
   std::size_t counter_, tiles_ = 0, tables_ = 0;
 };
@@ -232,8 +253,36 @@ Result<StepPtr> make_direct_step(const Step& step, Build& build) {
                                                  ? depthwise_panels(w.vector(), problem)
                                                  : direct_panels(w.vector(), problem);
                                     }));
-  return std::make_unique<DirectConvStep>(step, problem, std::move(epilogue), std::move(panels),
-                                          build);
+  const auto* data = reinterpret_cast<const float*>(panels->data());
+  const std::size_t block = problem.in_channels * problem.volume() * kDirectOutputs;
+  return std::make_unique<DirectConvStep>(step, problem, std::move(epilogue),
+                                          Panels{data, block, std::move(panels)}, build);
+}
+
+bool is_direct_product(const Step& step, const Build& build) {
+  if (step.op.tag != OpTag::kMatmul || build.plan == nullptr || build.plan->token_step)
+    return false;
+  const Operand &x = step.inputs[0], &w = step.inputs[1];
+  const bool stored = step.inputs.size() < 3 || step.inputs[2].kind == Operand::Kind::kNone ||
+                      (step.inputs[2].kind == Operand::Kind::kWeight &&
+                       cpu_weight(step.inputs[2])->vector() != nullptr);
+  return stored && x.dtype == DType::kF32 && x.rows == RowKind::kFixed && x.past_axis < 0 &&
+         x.shape.count() > 0 && step.outputs[0].shape.count() > 0 &&
+         w.kind == Operand::Kind::kWeight && cpu_weight(w)->has_panels() &&
+         cpu_weight(w)->format() == PanelFormat::kF32;
+}
+
+Result<StepPtr> make_direct_product(const Step& step, Build& build) {
+  const CpuWeight& w = *cpu_weight(step.inputs[1]);
+  conv::Problem problem{{}, 1, 1, w.n_in(), w.n_out()};
+  conv::Axis& rows = problem.axes[2];
+  rows.in = rows.out = step.inputs[0].shape.count() / step.inputs[0].shape.back();
+  const float* bias = step.inputs.size() > 2 && step.inputs[2].kind != Operand::Kind::kNone
+                          ? cpu_weight(step.inputs[2])->vector()
+                          : nullptr;
+  return std::make_unique<DirectConvStep>(
+      step, problem, ConvEpilogue(step, bias, w.n_out()),
+      Panels{reinterpret_cast<const float*>(w.panel(0)), w.panel_size() / sizeof(float)}, build);
 }
 
 }  // namespace cyb::cpu
