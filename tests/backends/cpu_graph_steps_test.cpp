@@ -234,6 +234,8 @@ std::vector<StepCase> step_cases() {
        64},
       {"batched", T::kBatchMatmul, {}, {x({2, 3, 7, 33}), x({3, 33, 50})}},
       {"batched_long", T::kBatchMatmul, {}, {x({100, 300}), x({300, 18})}, 300},
+      {"stored", T::kBatchMatmul, {}, {x({2, 37, 70}), w({70, 41})}, 70},
+      {"stored_long", T::kBatchMatmul, {}, {x({5, 600}), w({600, 24})}, 600},
       {"vector", T::kBatchMatmul, {}, {x({40}), x({2, 40, 9})}},
       {"linear", T::kMatmul, {}, {x({37, 70}), x({29, 70})}, 70, false},
       {"softmax", T::kSoftmax, {{"dim", std::int64_t{-1}}}, {x({3, 5, 37})}},

@@ -101,6 +101,13 @@ Result<StepPtr> make_step(const Step& step, Build& build) {
     case OpTag::kResize:
     case OpTag::kPadBy:
       return make_spatial_step(step, build);
+    case OpTag::kConvInteger:
+      return make_integer_conv(step, build);
+    case OpTag::kMatmulInteger:
+    case OpTag::kQuantizeLinear:
+    case OpTag::kDequantizeLinear:
+    case OpTag::kDynamicQuantizeLinear:
+      return make_integer_step(step, build);
     case OpTag::kConcat:
     case OpTag::kSplit:
       return make_layout_step(step);

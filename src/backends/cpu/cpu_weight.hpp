@@ -32,7 +32,7 @@ class CpuWeight final : public Weight {
 
   /// A rearrangement of a vector weight seen as `groups` matrices [n_out, n_in].
   struct Derived {
-    enum Kind : std::uint8_t { kDirect, kWinograd } kind;
+    enum Kind : std::uint8_t { kDirect, kWinograd, kColumns } kind;
     std::size_t groups, n_out, n_in;
     bool operator==(const Derived&) const = default;
   };

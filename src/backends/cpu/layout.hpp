@@ -39,7 +39,7 @@ Result<conv::Problem> conv_problem(const Step& step);
 LaidPlan lay_out(const Plan& plan);
 
 Result<StepPtr> make_direct_step(const Step& step, Build& build);
-/// Rows of f32 times a weight of f32 panels, with what is fused into it: a convolution of one tap.
+/// Rows of f32 times a stored f32 matrix, with what is fused into it: a convolution of one tap.
 /// Not for steps of language models, whose sums do not depend on the plan.
 bool is_direct_product(const Step& step, const Build& build);
 Result<StepPtr> make_direct_product(const Step& step, Build& build);

@@ -259,20 +259,61 @@ Result<StepPtr> make_direct_step(const Step& step, Build& build) {
                                           Panels{data, block, std::move(panels)}, build);
 }
 
+namespace {
+
+bool is_fixed_f32(const Operand& x) {
+  return x.dtype == DType::kF32 && x.rows == RowKind::kFixed && x.past_axis < 0;
+}
+
+/// [block of 16 columns][k][16] of b [K, N].
+Result<Buffer> column_panels(const float* b, std::size_t k, std::size_t n) {
+  const std::size_t blocks = (n + kDirectOutputs - 1) / kDirectOutputs;
+  CYB_ASSIGN(Buffer buffer, Buffer::allocate(blocks * k * kDirectOutputs * sizeof(float), "cpu"));
+  float* to = buffer.as<float>();
+  for (std::size_t at = 0; at < n; at += kDirectOutputs) {
+    for (std::size_t t = 0; t < k; ++t, to += kDirectOutputs)
+      std::copy_n(b + t * n + at, std::min(kDirectOutputs, n - at), to);
+  }
+  return buffer;
+}
+
+Result<StepPtr> make_stored_product(const Step& step, Build& build) {
+  const CpuWeight& w = *cpu_weight(step.inputs[1]);
+  const auto k = static_cast<std::size_t>(step.inputs[1].shape[0]),
+             n = static_cast<std::size_t>(step.inputs[1].shape[1]);
+  conv::Problem problem{{}, 1, 1, k, n};
+  conv::Axis& rows = problem.axes[2];
+  rows.in = rows.out = step.inputs[0].shape.count() / step.inputs[0].shape.back();
+  CYB_ASSIGN(auto panels, w.derived({CpuWeight::Derived::kColumns, 1, n, k},
+                                    [&] { return column_panels(w.vector(), k, n); }));
+  const auto* data = reinterpret_cast<const float*>(panels->data());
+  return std::make_unique<DirectConvStep>(step, problem, ConvEpilogue(step, nullptr, n),
+                                          Panels{data, k * kDirectOutputs, std::move(panels)},
+                                          build);
+}
+
+}  // namespace
+
 bool is_direct_product(const Step& step, const Build& build) {
+  if (step.op.tag == OpTag::kBatchMatmul) {
+    const Operand &a = step.inputs[0], &b = step.inputs[1];
+    return is_fixed_f32(a) && a.shape.rank() >= 2 && a.shape.count() > 0 && b.shape.rank() == 2 &&
+           b.shape.count() > 0 && b.dtype == DType::kF32 && b.kind == Operand::Kind::kWeight &&
+           cpu_weight(b)->vector() != nullptr;
+  }
   if (step.op.tag != OpTag::kMatmul || build.plan == nullptr || build.plan->token_step)
     return false;
   const Operand &x = step.inputs[0], &w = step.inputs[1];
   const bool stored = step.inputs.size() < 3 || step.inputs[2].kind == Operand::Kind::kNone ||
                       (step.inputs[2].kind == Operand::Kind::kWeight &&
                        cpu_weight(step.inputs[2])->vector() != nullptr);
-  return stored && x.dtype == DType::kF32 && x.rows == RowKind::kFixed && x.past_axis < 0 &&
-         x.shape.count() > 0 && step.outputs[0].shape.count() > 0 &&
+  return stored && is_fixed_f32(x) && x.shape.count() > 0 && step.outputs[0].shape.count() > 0 &&
          w.kind == Operand::Kind::kWeight && cpu_weight(w)->has_panels() &&
          cpu_weight(w)->format() == PanelFormat::kF32;
 }
 
 Result<StepPtr> make_direct_product(const Step& step, Build& build) {
+  if (step.op.tag == OpTag::kBatchMatmul) return make_stored_product(step, build);
   const CpuWeight& w = *cpu_weight(step.inputs[1]);
   conv::Problem problem{{}, 1, 1, w.n_in(), w.n_out()};
   conv::Axis& rows = problem.axes[2];

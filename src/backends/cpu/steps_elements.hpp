@@ -21,6 +21,11 @@ struct Reduction {
 std::optional<Reduction> reduction_of(const Step& step);
 /// MaxPool, Resize (nearest and linear), PadBy with a constant.
 Result<StepPtr> make_spatial_step(const Step& step, Build& build);
+/// MatmulInteger with a stored b, QuantizeLinear and DequantizeLinear of bytes with one scale,
+/// DynamicQuantizeLinear.
+Result<StepPtr> make_integer_step(const Step& step, Build& build);
+/// ConvInteger with stored weights.
+Result<StepPtr> make_integer_conv(const Step& step, Build& build);
 /// ConvTranspose of 1 to 3 axes.
 Result<StepPtr> make_transposed_step(const Step& step, Build& build);
 

@@ -169,6 +169,13 @@ bool has_kernel(const Op& op, Specs in) {
     case OpTag::kConvTranspose:  // explicit pads, no output_shape
       return all_f32(in) && in[0].rank() >= 3 && in[0].rank() <= 5 && op.attrs.i(6) == 0 &&
              op.attrs.list(4).empty();
+    case OpTag::kMatmulInteger:
+    case OpTag::kConvInteger:
+    case OpTag::kQuantizeLinear:
+    case OpTag::kDequantizeLinear:
+      return in.size() >= 2;
+    case OpTag::kDynamicQuantizeLinear:
+      return is_f32(in, 0);
     case OpTag::kRope:
       return is_f32(in, 0) && in[0].rank() == 4 && f32_or_absent(in, 2);
     default:

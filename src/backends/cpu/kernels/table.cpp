@@ -53,6 +53,7 @@ struct Entry {
       ns::fill_direct(t);              \
       ns::fill_winograd(t);            \
       ns::fill_elements(t);            \
+      ns::fill_integers(t);            \
     }                                  \
   }
 

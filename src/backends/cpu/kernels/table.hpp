@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "backends/cpu/kernels/elements.hpp"
+#include "backends/cpu/kernels/integers.hpp"
 
 namespace cyb::cpu {
 
@@ -223,6 +224,7 @@ struct KernelTable {
   void (*max_taps)(const DirectJob&) noexcept;
 
   ElementKernels elements;
+  IntegerKernels integers;
 
   void (*attend)(const AttendJob&) noexcept;
   /// `into` joined with `part`: one query, n = Dp values of o; a part whose max is -inf is skipped.

@@ -19,4 +19,5 @@
   void fill_direct(KernelTable&);   \
   void fill_winograd(KernelTable&); \
   void fill_elements(KernelTable&); \
+  void fill_integers(KernelTable&); \
   }

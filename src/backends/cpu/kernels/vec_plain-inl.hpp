@@ -50,6 +50,19 @@ CYB_BINARY(isub, I,
 CYB_BINARY(iand, I, a.v[i] & b.v[i])
 CYB_BINARY(ior, I, a.v[i] | b.v[i])
 #undef CYB_BINARY
+CYB_FN std::int32_t low_half(std::int32_t x) {
+  return static_cast<std::int16_t>(x & 0xFFFF);
+}
+/// Words of two int16: low * low + high * high.
+CYB_FN I imadd(const I& a, const I& b) {
+  I r;
+  CYB_LANES {
+    const auto low = static_cast<std::uint32_t>(low_half(a.v[i]) * low_half(b.v[i]));
+    const auto high = static_cast<std::uint32_t>((a.v[i] >> 16) * (b.v[i] >> 16));
+    r.v[i] = wrapped(low + high);
+  }
+  return r;
+}
 CYB_FN F vfma(const F& a, const F& b, const F& c) {
   F r;
   CYB_LANES r.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);

@@ -77,6 +77,10 @@ CYB_FN I isub(I a, I b) {
 CYB_FN I iand(I a, I b) {
   return hn::And(a, b);
 }
+/// Words of two int16: low * low + high * high.
+CYB_FN I imadd(I a, I b) {
+  return I{CYB_MM(madd_epi16)(a.raw, b.raw)};
+}
 CYB_FN I ior(I a, I b) {
   return hn::Or(a, b);
 }
