@@ -81,9 +81,15 @@ class Network {
   }
 
   void same_shape(const Tensor& x) {
-    switch (pick(0, 6)) {
+    switch (pick(0, 7)) {
       case 0:
         return add(OpTag::kRelu, {}, {x.name}, x.shape);
+      case 6: {  // snake: x + sin(3 x)^2
+        const std::string scaled = m.node(OpTag::kMul, {}, {x.name, constant({1}, 1e-9f, 3.0f)});
+        const std::string sine = m.node(OpTag::kSin, {}, {scaled});
+        const std::string square = m.node(OpTag::kPow, {}, {sine, constant({1}, 1e-9f, 2.0f)});
+        return add(OpTag::kAdd, {}, {x.name, square}, x.shape);
+      }
       case 1: {
         const std::string gate = m.node(OpTag::kSigmoid, {}, {x.name});
         return add(OpTag::kMul, {}, {x.name, gate}, x.shape);

@@ -57,6 +57,9 @@ class FusedOps {
   static void by_reference(const Op& op, std::span<const Side> sides, std::size_t n,
                            float* y) noexcept;
 
+  static void sines(const KernelTable& k, const Op& op, const float* x, std::size_t n,
+                    float* y) noexcept;
+
   std::vector<Work> works_;
   Operand out_;
   std::size_t n_slots_ = 1, n_blocks_ = 0;

@@ -38,6 +38,11 @@ Result<conv::Problem> conv_problem(const Step& step);
 /// The same steps where there is no such convolution.
 LaidPlan lay_out(const Plan& plan);
 
+/// The step of an op in the order of its plan; null: no kernel for exactly these operands.
+Result<StepPtr> make_step(const Step& step, bool channels_last, Build& build);
+/// That step does what is fused into it.
+bool does_fused_ops(const Step& step, bool channels_last, const Build& build);
+
 Result<StepPtr> make_direct_step(const Step& step, Build& build);
 /// Rows of f32 times a stored f32 matrix, with what is fused into it: a convolution of one tap.
 /// Not for steps of language models, whose sums do not depend on the plan.

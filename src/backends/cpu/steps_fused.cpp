@@ -108,6 +108,9 @@ std::optional<Element> element(const Op& op, std::span<const Side> in) noexcept 
       return Element{ElementOp::kHardSigmoid, op.attrs.f(0), op.attrs.f(1)};
     case OpTag::kHardSwish:
       return Element{ElementOp::kHardSwish};
+    case OpTag::kPow:
+      if (in[1].one && *in[1].data == 2.0f) return Element{ElementOp::kSquare};
+      return std::nullopt;
     case OpTag::kClip: {
       constexpr float kInf = std::numeric_limits<float>::infinity();
       const bool low = in.size() > 1 && in[1].data != nullptr;
@@ -252,7 +255,27 @@ void FusedOps::work(const Place& place, const Work& work) const noexcept {
   if (const auto e = element(work.op, in); e && !in[0].one) {
     return k.elements.map[static_cast<std::size_t>(e->op)](in[0].data, e->a, e->b, place.n, y);
   }
+  if (work.op.tag == OpTag::kSin && !in[0].one) return sines(k, work.op, in[0].data, place.n, y);
   by_reference(work.op, in, place.n, y);
+}
+
+/// Large angles and what is not finite are the reference's, one by one, so that no value depends on
+/// its neighbours.
+void FusedOps::sines(const KernelTable& k, const Op& op, const float* x, std::size_t n,
+                     float* y) noexcept {
+  const auto map = k.elements.map[static_cast<std::size_t>(ElementOp::kSin)];
+  float low_high[2];
+  const bool finite = k.integers.range(x, n, low_high);
+  if (finite && low_high[0] >= -kMaxAngle && low_high[1] <= kMaxAngle)
+    return map(x, 0.0f, 0.0f, n, y);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Side side{x + i, false};
+    if (x[i] >= -kMaxAngle && x[i] <= kMaxAngle) {
+      map(x + i, 0.0f, 0.0f, 1, y + i);
+    } else {
+      by_reference(op, {&side, 1}, 1, y + i);
+    }
+  }
 }
 
 void FusedOps::apply(const Run& run, std::byte* scratch, std::size_t first,

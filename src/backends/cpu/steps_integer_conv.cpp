@@ -90,20 +90,26 @@ class IntegerConvStep final : public CpuStep {
         static_cast<std::int16_t>(none ? 0 : *reinterpret_cast<const T*>(run.data(zero_)));
     std::fill_n(to, pairs() * kBlock * 2, std::int16_t{0});
     const T* x = reinterpret_cast<const T*>(run.data(x_)) + plane * p_.in_channels * p_.in_size();
-    std::size_t k = 0;
-    for (std::size_t c = 0; c < p_.in_channels; ++c, x += p_.in_size()) {
-      for (std::int64_t i = 0; i < a[0].kernel; ++i) {
-        for (std::int64_t j = 0; j < a[1].kernel; ++j) {
-          for (std::int64_t l = 0; l < a[2].kernel; ++l, ++k) {
-            std::int16_t* lanes = to + k / 2 * kBlock * 2 + k % 2;
-            for (std::size_t s = 0; s < n_runs; ++s) {
-              const std::int64_t z = runs[s].z + i * a[0].dilation,
-                                 y = runs[s].y + j * a[1].dilation;
-              if (!conv::inside(a[0], z) || !conv::inside(a[1], y)) continue;
-              tap(x + (z * a[1].in + y) * a[2].in, runs[s], runs[s].x + l * a[2].dilation, zero,
-                  lanes + 2 * runs[s].lane);
-            }
-          }
+    const std::span<const Run16> all{runs.data(), n_runs};
+    for (std::size_t c = 0; c < p_.in_channels; ++c)
+      channel(x + c * p_.in_size(), c * p_.volume(), all, zero, to);
+  }
+
+  /// Values k, k + 1, ... of the patch: the taps of a channel.
+  template <class T>
+  void channel(const T* x, std::size_t k, std::span<const Run16> runs, std::int16_t zero,
+               std::int16_t* to) const noexcept {
+    const auto& a = p_.axes;
+    const auto width = static_cast<std::size_t>(a[2].kernel);
+    for (std::int64_t line = 0; line < a[0].kernel * a[1].kernel; ++line, k += width) {
+      const std::int64_t i = line / a[1].kernel, j = line % a[1].kernel;
+      for (const Run16& run : runs) {
+        const std::int64_t z = run.z + i * a[0].dilation, y = run.y + j * a[1].dilation;
+        if (!conv::inside(a[0], z) || !conv::inside(a[1], y)) continue;
+        const T* row = x + (z * a[1].in + y) * a[2].in;
+        for (std::size_t l = 0; l < width; ++l) {
+          std::int16_t* lanes = to + ((k + l) / 2 * kBlock + run.lane) * 2 + (k + l) % 2;
+          tap(row, run, run.x + static_cast<std::int64_t>(l) * a[2].dilation, zero, lanes);
         }
       }
     }

@@ -46,6 +46,7 @@ CYB_FN F apply(F x, F a, F b) {
   if constexpr (kOp == ElementOp::kLeaky) return vsel_lt(x, vzero(), vmul(a, x), x);
   if constexpr (kOp == ElementOp::kDivideBy) return vdiv(x, a);
   if constexpr (kOp == ElementOp::kDivided) return vdiv(a, x);
+  if constexpr (kOp == ElementOp::kSin) return vsin(x);
   if constexpr (kOp == ElementOp::kClip) {
     const F low = vsel_lt(x, a, a, x);
     return vsel_lt(b, low, b, low);
@@ -186,6 +187,7 @@ void fill_elements(KernelTable& kernels) {
   fill_map<ElementOp::kHardSwish>(table);
   fill_map<ElementOp::kDivideBy>(table);
   fill_map<ElementOp::kDivided>(table);
+  fill_map<ElementOp::kSin>(table);
   table.div = div;
   table.normalise = normalise;
   table.layer_norm = layer_norm;

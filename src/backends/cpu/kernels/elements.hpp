@@ -20,8 +20,10 @@ enum class ElementOp : std::uint8_t {
   kHardSwish,    // x times hard sigmoid of 1/6, 1/2
   kDivideBy,     // x / a
   kDivided,      // a / x
+  kSin,          // |x| <= kMaxAngle
 };
-inline constexpr std::size_t kNumElementOps = 11;
+inline constexpr std::size_t kNumElementOps = 12;
+inline constexpr float kMaxAngle = 131072.0f;
 
 struct ElementKernels {
   void (*map[kNumElementOps])(const float* x, float a, float b, std::size_t n, float* y) noexcept;
