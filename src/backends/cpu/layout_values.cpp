@@ -45,7 +45,9 @@ class Placer {
         }
       }
     }
-    for (const std::uint32_t v : outputs) last_use_[values_[v].root] = drafts_.size();
+    for (const std::uint32_t v : outputs) {
+      if (v != kNoValue) last_use_[values_[v].root] = drafts_.size();
+    }
   }
 
   LaidPlan place() {
@@ -115,8 +117,10 @@ LaidPlan place(std::vector<DraftStep> drafts, const std::vector<LayoutValue>& va
                const std::vector<std::uint32_t>& outputs) {
   Placer placer(std::move(drafts), values, outputs);
   LaidPlan plan = placer.place();
-  for (const std::uint32_t v : outputs)
-    plan.outputs.push_back({.kind = Operand::Kind::kArena, .offset = placer.offset(v)});
+  for (const std::uint32_t v : outputs) {
+    plan.outputs.push_back(
+        {.kind = Operand::Kind::kArena, .offset = v == kNoValue ? 0 : placer.offset(v)});
+  }
   return plan;
 }
 

@@ -80,6 +80,8 @@ Result<StepPtr> make_plain_step(const Step& step, Build& build) {
       return make_element_step(step, build);
     case OpTag::kBatchNorm:
     case OpTag::kLayerNorm:
+    case OpTag::kGroupNorm:
+    case OpTag::kInstanceNorm:
     case OpTag::kSoftmax:
     case OpTag::kReduceSum:
     case OpTag::kReduceMean:

@@ -11,7 +11,7 @@ namespace cyb::cpu {
 /// Erf, Exp, Sqrt, Reciprocal, LeakyRelu, HardSigmoid, HardSwish, Clamp, Clip, Pow with a constant
 /// 2, Div.
 Result<StepPtr> make_element_step(const Step& step, Build& build);
-/// BatchNorm, LayerNorm, Softmax, sums and means of trailing dimensions.
+/// BatchNorm, GroupNorm, InstanceNorm, LayerNorm, Softmax, sums and means of trailing dimensions.
 Result<StepPtr> make_norm_step(const Step& step, Build& build);
 /// A sum or mean over axes that are known (none listed: all).
 struct Reduction {

@@ -45,6 +45,43 @@ class BatchNormStep final : public CpuStep {
   std::size_t channels_, inner_;
 };
 
+/// Statistics of each group of channels of x [B, C, ...]; the gain and bias of a channel may be
+/// absent.
+class GroupNormStep final : public CpuStep {
+ public:
+  GroupNormStep(const Step& step, const Build& build, std::size_t groups, float eps)
+      : x_(step.inputs[0]),
+        gain_(step.inputs.size() > 1 ? step.inputs[1] : Operand{}),
+        bias_(step.inputs.size() > 2 ? step.inputs[2] : Operand{}),
+        y_(step.outputs[0]),
+        k_(*build.k),
+        eps_(eps),
+        groups_(groups),
+        channels_(static_cast<std::size_t>(x_.shape[1]) / groups),
+        inner_(product(x_.shape, 2, x_.shape.rank())) {}
+
+  void run(const Run& run, unsigned thread) const noexcept override {
+    const std::size_t n = channels_ * inner_;
+    const float* gain = gain_.kind == Operand::Kind::kNone ? nullptr : run.f32(gain_);
+    const float* bias = bias_.kind == Operand::Kind::kNone ? nullptr : run.f32(bias_);
+    for (Share s(run.elements(x_) / n, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      float* y = run.out(y_) + s.begin * n;
+      k_.elements.layer_norm(run.f32(x_) + s.begin * n, nullptr, nullptr, n, eps_, y);
+      const std::size_t first = s.begin % groups_ * channels_;
+      for (std::size_t c = 0; c < channels_; ++c, y += inner_) {
+        if (gain != nullptr) k_.scale(y, gain[first + c], inner_, y);
+        if (bias != nullptr) k_.offset(y, bias[first + c], inner_, y);
+      }
+    }
+  }
+
+ private:
+  Operand x_, gain_, bias_, y_;
+  const KernelTable& k_;
+  float eps_;
+  std::size_t groups_, channels_, inner_;  // channels of a group
+};
+
 /// LayerNorm over the last dimension.
 class LayerNormStep final : public CpuStep {
  public:
@@ -191,6 +228,14 @@ Result<StepPtr> make_norm_step(const Step& step, Build& build) {
       return std::make_unique<BatchNormStep>(step, build);
     case OpTag::kLayerNorm:
       return std::make_unique<LayerNormStep>(step, build);
+    case OpTag::kGroupNorm:
+    case OpTag::kInstanceNorm: {
+      const Shape& x = step.inputs[0].shape;
+      if (x.count() == 0) return StepPtr();
+      const bool grouped = step.op.tag == OpTag::kGroupNorm;
+      const auto groups = static_cast<std::size_t>(grouped ? step.op.attrs.i(0) : x[1]);
+      return std::make_unique<GroupNormStep>(step, build, groups, step.op.attrs.f(grouped ? 1 : 0));
+    }
     case OpTag::kSoftmax:
       return std::make_unique<SoftmaxStep>(step, build);
     default:

@@ -151,6 +151,8 @@ bool has_kernel(const Op& op, Specs in) {
     case OpTag::kClamp:
     case OpTag::kClip:
     case OpTag::kBatchNorm:
+    case OpTag::kGroupNorm:
+    case OpTag::kInstanceNorm:
       return all_f32(in);
     case OpTag::kLayerNorm:
       return norm(in);
