@@ -201,7 +201,11 @@ bool text_item(Context& context, const Str& text, std::int64_t index, Value& out
 }  // namespace
 
 Value get_attribute(Context& context, const Value& value, std::string_view name) {
-  if (value.is(Kind::kUndefined)) context.fail(std::string(value.text->view()));
+  // What every Python object has is unsafe, also of an undefined one.
+  const bool of_all =
+      among(name, {"__class__", "__doc__", "__init__", "__module__", "__new__", "__repr__",
+                   "__str__", "__eq__", "__ne__", "__hash__", "__dir__", "__len__", "__iter__"});
+  if (value.is(Kind::kUndefined) && !of_all) context.fail(std::string(value.text->view()));
   if (name.starts_with("__") && name.ends_with("__")) return unsafe(context, value, name);
   Value out;
   if (builtin_attribute(context, value, name, out)) return out;

@@ -132,6 +132,8 @@ Value Interpreter::slice(const Step& step, const Value& value, Scope& scope) {
   for (int i = 0; i < 3; ++i)
     bounds[i] = step.bounds[i] == nullptr ? none() : evaluate(*step.bounds[i], scope);
   context_.here = step.at;
+  const bool has_items = value.is(Kind::kString) || value.is(Kind::kList) || value.is(Kind::kTuple);
+  if (folding_ && !has_items) return undefined(context_, "a constant has no items");
   return get_slice(context_, value, bounds[0], bounds[1], bounds[2]);
 }
 

@@ -62,18 +62,16 @@ Interpreter::Flow Interpreter::execute(const Body& body, Scope& scope) {
 
 namespace {
 
-/// {{ 5[1:] }}: jinja2 works it out while it compiles and writes nothing; anywhere else it is an
-/// error.
-bool is_slice_of_constant(const Node& item) {
-  if (item.kind != NodeKind::kChain || item.steps.size() != 1) return false;
-  const Step& step = item.steps[0];
-  const Node& of = *item.items[0];
-  const bool number =
-      of.kind == NodeKind::kConst && (of.constant.is_number() || of.constant.is(Kind::kNone));
-  if (step.kind != StepKind::kSlice || !(number || of.kind == NodeKind::kDict)) return false;
-  return of.items.empty() && std::ranges::all_of(step.bounds, [](const Node* bound) {
-           if (bound != nullptr && bound->kind == NodeKind::kNeg) bound = bound->items[0];
-           return bound == nullptr || bound->kind == NodeKind::kConst;
+/// What jinja2 works out while it compiles a template. The parser bounds the depth.
+bool is_constant(const Node& node) {
+  if (node.kind == NodeKind::kName || node.kind > NodeKind::kChain) return false;
+  const bool plain = std::ranges::all_of(node.steps, [](const Step& step) {
+    return step.kind == StepKind::kSlice && std::ranges::all_of(step.bounds, [](const Node* bound) {
+             return bound == nullptr || is_constant(*bound);
+           });
+  });
+  return plain && std::ranges::all_of(node.items, [](const Node* item) {
+           return item == nullptr || is_constant(*item);
          });
 }
 
@@ -90,7 +88,9 @@ Interpreter::Flow Interpreter::execute(const Node& node, Scope& scope) {
       return Flow::kNext;
     case NodeKind::kOutput:
       for (const Node* item : node.items) {
-        if (!is_slice_of_constant(*item)) write(evaluate(*item, scope));
+        folding_ = is_constant(*item);
+        write(evaluate(*item, scope));
+        folding_ = false;
       }
       return Flow::kNext;
     case NodeKind::kIf:

@@ -105,6 +105,7 @@ class Interpreter final : public Host {
   Builder top_;
   Builder* buffer_ = &top_;
   unsigned depth_ = 0, macros_ = 0;
+  bool folding_ = false;  // an output of constants: what cannot be sliced is then undefined
 };
 
 // Operators (operators.cpp).

@@ -304,6 +304,8 @@ CONSTRUCTS = [
     ("caller_among_kwargs", "{% macro m(a) %}{{ kwargs }}{% endmacro %}{% call m() %}{% endcall %}", {}),
     ("caller_unused", "{% macro m(a) %}x{% endmacro %}{% call m() %}{% endcall %}", {}),
     ("slice_of_constant", "{{ 5[:] }}{{ none[1:] }}{{ 2[:-2] }}{{ {}[:] }}|", {}),
+    ("slice_among_constants", "{{ not (0)[:1] }}{{ [5[:]] }}|", {}),
+    ("class_of_undefined", "{% for i in nothing.__class__ %}x{% endfor %}|", {}),
     ("slice_of_constant_in_if", "{% if 5[:] %}x{% endif %}", {}),
     ("sort_undefined_keys", "{{ ['b', 'A']|sort(attribute='k') }}{{ [none, none]|sort }}", {}),
     ("sort_mixed_keys", "{{ [{'k': 1}, {}]|sort(attribute='k') }}", {}),
