@@ -71,6 +71,8 @@ def make_input(folder, kind, args, chunk):
         return (np.arange(args[0][1]) < np.array(args[1])[:, None]).astype(np.int64)
     if kind == "zeros":
         return np.zeros(args[0], args[1])
+    if kind == "each":
+        return np.array(args[0][chunk], args[1])
     return np.array(args[0], args[1])  # "list", "value"
 
 
