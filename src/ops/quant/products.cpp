@@ -5,6 +5,7 @@
 #include "ops/conv/geometry.hpp"
 #include "ops/linear/product.hpp"
 #include "ops/op_impl.hpp"
+#include "ops/quant/integer_sums.hpp"
 #include "ops/quant/quantise.hpp"
 #include "ops/rules.hpp"
 
@@ -13,7 +14,6 @@ namespace {
 
 using conv::Window;
 using rules::Specs;
-using Ints = std::vector<std::int32_t>;
 
 bool is_byte(DType dtype) {
   return dtype == DType::kI8 || dtype == DType::kU8;
@@ -33,35 +33,17 @@ Result<void> check_zero(Specs in, std::size_t k, std::size_t of, const Dim& n) {
   return fail(rules::bad_shape(dims_text(in[k].dims), "one value, or one per row or channel"));
 }
 
-/// x - zero, with the zero of axis element (i / inner) % n.
-Ints shifted(const TensorView& x, const TensorView& zero, std::size_t inner, std::size_t n) {
-  Ints out(static_cast<std::size_t>(x.shape.count()));
-  const bool many = zero.present() && zero.shape.count() > 1;
-  const auto single =
-      zero.present() && !many ? static_cast<std::int32_t>(ref::integer_at(zero, 0)) : 0;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto z = many ? static_cast<std::int32_t>(ref::integer_at(zero, i / inner % n)) : single;
-    out[i] = static_cast<std::int32_t>(ref::integer_at(x, i)) - z;
-  }
-  return out;
-}
-
 std::size_t last(const Shape& shape) {
   return static_cast<std::size_t>(shape.back());
 }
 
 /// Product of a [..., M, K] and b [..., K, N]; zeros of a per row, of b per column.
-Ints integer_matmul(const TensorView& a, const TensorView& a_zero, const TensorView& b,
-                    const TensorView& b_zero) {
-  const linear::MatmulShape s(a.shape, b.shape);
-  const Ints left = shifted(a, a_zero, std::max<std::size_t>(s.k, 1), s.m),
-             right = shifted(b, b_zero, 1, last(b.shape));
-  Ints y(s.a_offsets.size() * s.m * s.n);
-  for (std::size_t batch = 0; batch < s.a_offsets.size(); ++batch) {
-    linear::multiply(s, left.data() + s.a_offsets[batch], right.data() + s.b_offsets[batch],
-                     y.data() + batch * s.m * s.n);
-  }
-  return y;
+void integer_matmul(const RefCall& call, std::size_t b, const TensorView& a_zero,
+                    const TensorView& b_zero, std::int32_t* y) {
+  const TensorView &left = call.inputs[0], &right = call.inputs[b];
+  const linear::MatmulShape s(left.shape, right.shape);
+  quant::integer_matmul(s, quant::shifted(left, a_zero, std::max<std::size_t>(s.k, 1), s.m),
+                        quant::shifted(right, b_zero, 1, last(right.shape)), y, call.pool);
 }
 
 Dim rows_of(const TensorSpec& a) {
@@ -81,9 +63,8 @@ Result<std::vector<TensorSpec>> infer_matmul_integer(const Attrs&, Specs in) {
 }
 
 Result<void> reference_matmul_integer(const RefCall& call) {
-  const Ints y =
-      integer_matmul(call.inputs[0], ref::input(call, 2), call.inputs[1], ref::input(call, 3));
-  std::ranges::copy(y, call.outputs[0].as<std::int32_t>());
+  integer_matmul(call, 1, ref::input(call, 2), ref::input(call, 3),
+                 call.outputs[0].as<std::int32_t>());
   return {};
 }
 
@@ -119,7 +100,8 @@ float scale_at(const TensorView& view, std::size_t k) {
 
 Result<void> reference_qlinear_matmul(const RefCall& call) {
   const auto& in = call.inputs;
-  const Ints sums = integer_matmul(in[0], in[2], in[3], in[5]);
+  std::vector<std::int32_t> sums(static_cast<std::size_t>(call.outputs[0].shape.count()));
+  integer_matmul(call, 3, in[2], in[5], sums.data());
   const linear::MatmulShape s(in[0].shape, in[3].shape);
   const std::int64_t zero = ref::integer_at(in[7], 0);
   return ref::visit_int(in[7].dtype, [&]<class T>(ref::Type<T>) -> Result<void> {
@@ -141,16 +123,27 @@ Window window_of(const Attrs& a) {
   return {{}, a.list(0), a.list(1), a.list(2), a.i(4), false};
 }
 
+/// store(at, o, sum) for every output, at its offset in y; planes are shared among the threads.
 template <class Store>
 void integer_conv(const RefCall& call, std::size_t w, const TensorView& x_zero,
                   const TensorView& w_zero, Store store) {
   const Shape &xs = call.inputs[0].shape, &ws = call.inputs[w].shape;
-  const Ints x = shifted(call.inputs[0], x_zero, 1, 1);
-  const Ints weight =
-      shifted(call.inputs[w], w_zero, ref::extent(ws, 1, ws.rank()), ref::extent(ws, 0));
+  const quant::Shifted x = quant::shifted(call.inputs[0], x_zero, 1, 1);
+  const quant::Shifted weight =
+      quant::shifted(call.inputs[w], w_zero, ref::extent(ws, 1, ws.rank()), ref::extent(ws, 0));
   const conv::Problem p = conv::problem_of(xs, ws, call.outputs[0].shape, window_of(call.attrs),
                                            static_cast<std::size_t>(call.attrs.i(3)));
-  conv::convolve(p, x.data(), weight.data(), call.pool, store);
+  const std::size_t k = p.in_channels * p.volume(), channels = p.groups * p.out_channels;
+  const std::size_t planes = p.batch * channels, work = planes * p.out_size() * k;
+  ref::parallel(call.pool, planes, work, [&](std::size_t begin, std::size_t end) {
+    std::vector<std::int32_t> sums(p.out_size());
+    for (std::size_t n = begin; n < end; ++n) {
+      const std::size_t o = n % channels, group = o / p.out_channels;
+      const std::size_t plane = (n / channels * p.groups + group) * p.in_channels * p.in_size();
+      quant::integer_plane(p, x.data() + plane, weight.data() + o * k, sums.data());
+      for (std::size_t i = 0; i < sums.size(); ++i) store(n * sums.size() + i, o, sums[i]);
+    }
+  });
 }
 
 Result<std::vector<TensorSpec>> infer_conv_integer(const Attrs& attrs, Specs in) {
