@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Runs real ONNX models through `cyb-llm import` and `cyb-llm run` and compares with onnxruntime (graph optimisations off).
 
-    real.py --program BUILD/cyb-llm [--models FOLDER] [--only REGEX] [--write]
+    real.py --program BUILD/cyb-llm [--models FOLDER] [--only REGEX] [--backend cpu|reference] [--table docs/onnx.md] [--write | --committed]
 
 The models are the lines of tests/golden/onnx/models.jsonl: where the file comes from (packages, size and sha256), its inputs, the
-tolerance. Metric: max|a - b| / max(1, max|b|) as in docs/ir.md. Where onnxruntime is not installed, the committed samples of
-tests/golden/onnx/expected/ stand in for it (--write makes them). Random operators become zeros in both.
+tolerance. Metric: max|a - b| / max(1, max|b|) as in docs/ir.md. Where onnxruntime is not installed (or with --committed), the samples
+of tests/golden/onnx/expected/ stand in for it (--write makes them). Random operators become zeros in both.
+
+A model of integers is also compared between its roundings (`stages`): there a last bit decides whether a value becomes k or k + 1, and
+a long chain of them makes any two programs differ, onnxruntime from itself included. Each stretch starts from what onnxruntime found.
+Where that is so for every input (`chaotic` says why), the run of the whole is only asked for finite values in as many dimensions.
 """
 import argparse
 import json
@@ -29,8 +33,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parents[1] / "golden" / "onnx"
 sys.path[:0] = [str(HERE), str(HERE.parents[2] / "tools")]
 import fetch_models  # noqa: E402
-from noise import silence, unsigned_weights  # noqa: E402
+from noise import cut, exposed, silence, unsigned_weights  # noqa: E402
 
+START, END = "<!-- real: begin -->", "<!-- real: end -->"
 SAMPLES = 64  # of each output, in the committed goldens
 PHOTO = {"file": "astronaut.png", "about": "a photo", "size": 791555, "sha256": "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5",
          "parts": [("scikit-image==0.26.0", "skimage/data/astronaut.png")]}
@@ -153,77 +158,196 @@ def difference(got, want):
     return error / max(1.0, scale) if np.issubdtype(got.dtype, np.floating) else error
 
 
+def stages_of(row, path, feeds, work):
+    """The model cut at its rounding nodes: the file, its inputs as onnxruntime finds them in the whole, what it makes of them."""
+    model, seam_types = onnx.load(path), row["stages"].get("seams", [])
+    onnx.save(exposed(model, seam_types), work / "whole.onnx")
+    found = Oracle(row, oracle_path(row, str(work / "whole.onnx"), work))(feeds)
+    stages = cut(model, seam_types, found)
+    onnx.save(stages, work / "stages.onnx")
+    found.update(feeds)
+    return (str(work / "stages.onnx"), {v.name: found[v.name] for v in stages.graph.input},
+            {v.name: found[v.name.removesuffix("_computed")] for v in stages.graph.output})
+
+
 class Ours:
     """import once, one `cyb-llm run` for each set of inputs."""
 
-    def __init__(self, program, path, work):
-        self.program, self.work, self.model = program, work, work / "imported.model"
-        self.command("import", path, "-o", str(self.model), "--json")
+    def __init__(self, program, path, work, backend=None):
+        self.program, self.work, self.model = program, work, work / f"{pathlib.Path(path).stem}.model"
+        self.options = ["--backend", backend] if backend else []
+        self.command("import", path, "-o", str(self.model), "--json", "--force")
 
     def command(self, *words):
         done = subprocess.run([self.program, *words], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"status {done.returncode}")
+            lines = [line for line in done.stderr.splitlines() if line.startswith("error")]
+            raise RuntimeError(lines[0] if lines else f"status {done.returncode}")
         return json.loads(done.stdout)
 
     def __call__(self, feeds):
-        words = ["run", str(self.model), "--output", str(self.work / "out"), "--force", "--json"]
+        words = ["run", str(self.model), "--output", str(self.work / "out"), "--force", "--json", *self.options]
         for k, (name, value) in enumerate(feeds.items()):
             np.save(self.work / f"in_{k}.npy", value)
             words += ["--input", f"{name}={self.work / f'in_{k}.npy'}"]
         return {row["name"]: np.load(row["file"]) for row in self.command(*words)["outputs"]}
 
 
-def run_model(args, row):
+class Worst:
+    """The worst error so far; `wrong` says what cannot be measured."""
+
+    def __init__(self, limit):
+        self.limit, self.error, self.wrong = limit, 0.0, ""
+
+    def compare(self, got, want):
+        if set(got) != set(want):
+            self.wrong = f"outputs {sorted(got)}, expected {sorted(want)}"
+        for name in want if not self.wrong else ():
+            error = difference(got[name], want[name])
+            if isinstance(error, float):
+                self.error = max(self.error, error)
+            else:
+                self.wrong = f"{name}: {error}"
+
+    @property
+    def good(self):
+        return not self.wrong and self.error <= self.limit
+
+    def __str__(self):
+        return self.wrong or f"{self.error:.1e} (at most {self.limit:.0e})"
+
+
+class Sane:
+    """In place of a figure for a chaotic model."""
+
+    def __init__(self):
+        self.wrong = ""
+
+    def compare(self, got, want):
+        for name, value in want.items():
+            rank = len(value["shape"] if isinstance(value, dict) else value.shape)
+            if got[name].ndim != rank or not got[name].size or not np.isfinite(got[name]).all():
+                self.wrong = f"{name}: {got[name].dtype}{list(got[name].shape)}, not finite or of another rank"
+
+    @property
+    def good(self):
+        return not self.wrong
+
+    def __str__(self):
+        return self.wrong or "finite"
+
+
+def feeds_of(args, row, chunk):
+    return {name: make_input(args.models, kind, rest, chunk) for name, (kind, *rest) in row["inputs"].items()}
+
+
+def run_whole(args, row, path, work):
+    """The check of the whole model, and samples of what onnxruntime gives."""
     golden = GOLDEN / "expected" / f"{row['name']}.json"
-    stored = json.loads(golden.read_text()) if golden.exists() else []
-    worst, wanted = 0.0, []
+    check, wanted = Sane() if "chaotic" in row else Worst(row["tolerance"]), []
+    ours = Ours(args.program, path, work, args.backend)
+    oracle = None if args.committed else Oracle(row, oracle_path(row, path, work))
+    stored = json.loads(golden.read_text()) if args.committed else []
+    states = [{}, {}]  # what the last chunk left, ours and theirs
+    for chunk in range(row.get("chunks", 1)):
+        feeds = feeds_of(args, row, chunk)
+        got = ours({**feeds, **states[0]})
+        want = oracle({**feeds, **states[1]}) if oracle else stored[chunk]
+        check.compare(got, want)
+        for k, out in enumerate((got, want)):
+            states[k] = {to: out[of] for to, of in row.get("carry", {}).items() if not isinstance(out[of], dict)}
+        if oracle:
+            wanted.append({name: sampled(value) for name, value in want.items()})
+    if args.write:
+        golden.write_text("[" + ",\n".join(json.dumps(w) for w in wanted) + "]\n")
+    return check
+
+
+def run_stages(args, row, path, work):
+    check = Worst(row["stages"]["tolerance"])
+    for chunk in range(row.get("chunks", 1)):
+        stages, feeds, want = stages_of(row, path, feeds_of(args, row, chunk), work)
+        check.compare(Ours(args.program, stages, work, args.backend)(feeds), want)
+    return check
+
+
+def run_model(args, row):
+    """name of the check -> check; None for one that needs onnxruntime."""
     with tempfile.TemporaryDirectory(prefix="onnx_real_") as root:
         work = pathlib.Path(root)
         path = prepared(row, args.models, work)
-        ours = Ours(args.program, path, work)
-        oracle = Oracle(row, oracle_path(row, path, work)) if onnxruntime else None
-        states = [{}, {}]  # what the last chunk left, ours and theirs
-        for chunk in range(row.get("chunks", 1)):
-            feeds = {name: make_input(args.models, kind, rest, chunk) for name, (kind, *rest) in row["inputs"].items()}
-            got = ours({**feeds, **states[0]})
-            want = oracle({**feeds, **states[1]}) if oracle else stored[chunk]
-            if set(got) != set(want):
-                return False, f"outputs {sorted(got)}, expected {sorted(want)}"
-            for name in want:
-                error = difference(got[name], want[name])
-                if not isinstance(error, float):
-                    return False, f"{name}: {error}"
-                worst = max(worst, error)
-            for k, out in enumerate((got, want)):
-                states[k] = {to: out[of] for to, of in row.get("carry", {}).items() if not isinstance(out[of], dict)}
-            if oracle:
-                wanted.append({name: sampled(value) for name, value in want.items()})
-    if args.write and wanted:
-        golden.write_text("[" + ",\n".join(json.dumps(w) for w in wanted) + "]\n")
-    return worst <= row["tolerance"], f"{worst:.1e} (at most {row['tolerance']:.0e})"
+        checks = {"whole": run_whole(args, row, path, work)}
+        if "stages" in row:
+            checks["stages"] = None if args.committed else run_stages(args, row, path, work)
+        return checks
 
 
-def main():
+def inputs_text(row):
+    """What goes in, for people."""
+    if "texts" in row:
+        return "; ".join(f"“{text}”" for text in row["texts"])
+    texts = []
+    for name, (kind, *rest) in row["inputs"].items():
+        if kind in ("photo", "voice", "uniform", "integers"):
+            texts.append(f"`{name}` {'ids' if kind == 'integers' else kind} {'×'.join(map(str, rest[0]))}")
+    return ", ".join(texts) + (f", {row['chunks']} chunks" if row.get("chunks", 1) > 1 else "")
+
+
+def table(rows, results):
+    """The figures for docs/onnx.md."""
+    lines = ["| model | inputs | error | at most | between roundings | at most |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        cells = []
+        for name, limit in (("whole", row.get("tolerance")), ("stages", row.get("stages", {}).get("tolerance"))):
+            check = results[row["name"]].get(name)
+            cells += [f"{check.error:.0e}", f"{limit:.0e}"] if isinstance(check, Worst) else ["chaotic" if check else "", ""]
+        lines.append(f"| {row['name']} | {inputs_text(row)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def replace_table(path, text, start, stop):
+    old = path.read_text()
+    begin, end = old.index(start) + len(start), old.index(stop)
+    path.write_text(f"{old[:begin]}\n{text}\n{old[end:]}")
+
+
+def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True)
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path(fetch_models.default_dir()).parent / "onnx")
     parser.add_argument("--only", default="")
+    parser.add_argument("--backend")
+    parser.add_argument("--table", type=pathlib.Path, help="put the figures into this file")
     parser.add_argument("--write", action="store_true", help="write the goldens of onnxruntime's outputs")
+    parser.add_argument("--committed", action="store_true", help="compare with the committed goldens")
     args = parser.parse_args()
     args.program = os.path.abspath(args.program)
+    args.committed = args.committed or onnxruntime is None
+    if args.committed and (args.write or args.table):
+        parser.error("--write and --table need onnxruntime")
+    return args
+
+
+def main():
+    args = parse()
     warnings.simplefilter("ignore")
-    rows = [json.loads(line) for line in (GOLDEN / "models.jsonl").read_text().splitlines()]
-    rows = [row for row in rows if re.search(args.only, row["name"])]
-    failed = 0
+    every = [json.loads(line) for line in (GOLDEN / "models.jsonl").read_text().splitlines()]
+    rows = [row for row in every if re.search(args.only, row["name"])]
+    failed, left, results = 0, [], {}
     for row in rows:
         try:
-            good, text = run_model(args, row)
+            results[row["name"]] = checks = run_model(args, row)
+            good = all(check is None or check.good for check in checks.values())
+            text = ", ".join(f"{name} {check or 'needs onnxruntime'}" for name, check in checks.items())
+            left += [row["name"] for check in checks.values() if check is None]
         except (RuntimeError, fetch_models.FetchError) as error:
             good, text = False, str(error)
         failed += not good
         print("ok  " if good else "FAIL", row["name"], text, flush=True)
-    print(f"{len(rows) - failed} passed, {failed} failed, against {'onnxruntime ' + onnxruntime.__version__ if onnxruntime else 'the committed goldens'}")
+    if args.table and not failed and rows == every:
+        replace_table(args.table, table(rows, results), START, END)
+    peer = "the committed goldens" if args.committed else f"onnxruntime {onnxruntime.__version__}"
+    print(f"{len(rows) - failed} passed, {failed} failed, against {peer}" + (f"; not compared between roundings: {' '.join(left)}" if left else ""))
     return 1 if failed or not rows else 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exports tiny transformers models with tools/export_torch.py and runs them on the graph against their goldens.
 
-    tiny.py --program BUILD/cyb-llm [--only REGEX] [--goldens FOLDER]
+    tiny.py --program BUILD/cyb-llm [--only REGEX] [--goldens FOLDER] [--table docs/onnx.md]
 
 The models are those of tests/golden/tiny_graph and tests/golden/tiny: config.json, names and shapes of the weights (tools/rebuild_tiny.py
 makes them), golden.safetensors with in.NAME and out.NAME. A model is exported to ONNX, imported and run by the program, language models
@@ -30,10 +30,12 @@ GOLDEN = HERE.parents[1] / "golden"
 sys.path[:0] = [str(HERE.parents[2] / "tools"), str(HERE)]
 import export_torch  # noqa: E402
 import rebuild_tiny  # noqa: E402
-from real import Ours  # noqa: E402
+from real import Ours, replace_table  # noqa: E402
 
 TOLERANCE = 1e-5
 FEWEST = 20  # exported models
+START, END = "<!-- tiny: begin -->", "<!-- tiny: end -->"
+COLUMNS = 3  # of the table
 
 
 def goldens(folder):
@@ -108,11 +110,22 @@ def run(source, program):
     return worst <= TOLERANCE, f"{worst:.1e}{', fixed' if fixed else ''}"
 
 
+def table(results):
+    """Name and error of each model for docs/onnx.md, in columns."""
+    cells = [f"{name} | {text}" for name, good, text in results if good is not None]
+    cells += [" | "] * (-len(cells) % COLUMNS)
+    rows = [" | ".join(cells[k : k + COLUMNS]) for k in range(0, len(cells), COLUMNS)]
+    left = [name for name, good, _ in results if good is None]
+    note = [] if not left else ["", f"Not exported by torch: {', '.join(left)}."]
+    return "\n".join(["| " + " | ".join(["model | error"] * COLUMNS) + " |", "|---|---" * COLUMNS + "|", *(f"| {r} |" for r in rows), *note])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--goldens", type=pathlib.Path, action="append", help="folders of goldens (default: tiny_graph and tiny)")
+    parser.add_argument("--table", type=pathlib.Path, help="put the figures into this file")
     args = parser.parse_args()
     args.program = os.path.abspath(args.program)
     transformers.logging.set_verbosity_error()
@@ -121,14 +134,17 @@ def main():
     results = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the exporter prints whole graphs
     folders = sorted(f for g in args.goldens or [GOLDEN / "tiny_graph", GOLDEN / "tiny"] for f in g.iterdir() if re.search(args.only, f.name))
-    counts = {True: 0, False: 0, None: 0}
+    counts, done = {True: 0, False: 0, None: 0}, []
     for source in folders:
         config = source / "config.json"
         if not config.exists() or not json.loads(config.read_text()).get("architectures"):
             continue  # of another library than transformers
         good, text = run(source, args.program)
         counts[good] += 1
+        done.append((source.name, good, text))
         print({True: "ok  ", False: "FAIL", None: "-   "}[good], source.name, text, file=results, flush=True)
+    if args.table and not args.only:
+        replace_table(args.table, table(done), START, END)
     print(f"{counts[True]} passed, {counts[False]} failed, {counts[None]} not exported", file=results, flush=True)
     return 1 if counts[False] or (not args.only and counts[True] < FEWEST) else 0
 
