@@ -6,7 +6,9 @@ every round), so that a noisy neighbour hits all. Planning, loading and the firs
 medians of all runs in milliseconds and the median of the rounds' own ratios, theirs over ours: above 1 is in our favour.
 
 The models are lines of tests/golden/onnx/models.jsonl and are fetched from packages; the inputs are random numbers.
-ONNX Runtime has its optimisations on, as it comes. Needs numpy and onnxruntime; openvino if there.
+ONNX Runtime has its optimisations on, as it comes; OpenVINO computes in f32 on one stream. Before it is measured, each of
+them gives the same numbers as we do, within TOLERANCE. `make bench-peers` runs it in build/venv-bench
+(tools/requirements-bench.txt), with the rows as JSON in build/bench_onnx.json.
 """
 import argparse
 import json
@@ -28,6 +30,7 @@ except ImportError:
     openvino = None
 
 FLOOR = 0.8  # of ONNX Runtime's speed
+TOLERANCE = 1e-3  # max|a - b| / max(1, max|b|)
 
 
 def uniform(*shape):
@@ -64,6 +67,12 @@ class Ours:
             np.save(file, array)
             self.given += ["--input", f"{name}={file}"]
 
+    def answers(self):
+        """The outputs, in the model's order."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = run_json(self.program, "run", self.path, *self.given, "--output", folder, "--json")
+            return [np.load(row["file"]) for row in out["outputs"]]
+
     def __call__(self, threads, repeats):
         out = run_json(self.program, "bench", self.path, *self.given, "-t", threads, "-r", repeats, "--json")
         return out["rows"][0]["ms"]
@@ -74,6 +83,9 @@ class Timed:
 
     def __init__(self):
         self.sessions = {}
+
+    def answers(self):
+        return self.open(1)()
 
     def __call__(self, threads, repeats):
         if threads not in self.sessions:
@@ -113,9 +125,22 @@ class OpenVino(Timed):
         core = openvino.Core()
         model = core.read_model(self.path)
         model.reshape({name: list(array.shape) for name, array in self.inputs.items()})
-        compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"})
+        how = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
+        compiled = core.compile_model(model, "CPU", how)
         request = compiled.create_infer_request()
-        return lambda: request.infer(self.inputs)
+        return lambda: [np.array(a) for a in request.infer(self.inputs).values()]
+
+
+def check_answers(case, ours, peers):
+    """That all programs compute the same."""
+    want = ours.answers()
+    for peer in peers:
+        got = peer.answers()
+        if [a.shape for a in got] != [a.shape for a in want]:
+            raise ToolError(f"{case}: {peer.name} gives {[a.shape for a in got]}, we give {[a.shape for a in want]}")
+        worst = max(float(np.abs(a.astype(np.float64) - b).max() / max(1.0, np.abs(b).max())) for a, b in zip(want, got))
+        if not worst <= TOLERANCE:
+            raise ToolError(f"{case}: we and {peer.name} differ by {worst:.1e}")
 
 
 def measure(case, options, program):
@@ -130,6 +155,7 @@ def measure(case, options, program):
         runners = [Ours(program, path, inputs, folder), OnnxRuntime(path, inputs)]
         if openvino is not None and not options.no_openvino:
             runners.append(OpenVino(path, inputs))
+        check_answers(case, runners[0], runners[1:])
         for threads in options.threads:
             times = {r.name: [] for r in runners}
             for i in range(options.rounds):
@@ -160,7 +186,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=5, help="runs of each program in a round")
     parser.add_argument("--no-openvino", action="store_true")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="JSON in place of the table")
+    parser.add_argument("--save", metavar="FILE", help="the JSON, into this file")
     parser.add_argument("--check", action="store_true", help=f"fail where we have less than {FLOOR} of ONNX Runtime's speed")
     options = parser.parse_args()
     options.threads = [int(t) for t in options.threads.split(",")]
@@ -178,8 +205,12 @@ def main():
             rows.append(row)
             if not options.json:
                 print_row(row)
+    report = json.dumps({"machine": machine(), "peers": peers, "rows": rows})
     if options.json:
-        print(json.dumps({"machine": machine(), "peers": peers, "rows": rows}))
+        print(report)
+    if options.save:
+        with open(options.save, "w", encoding="utf-8") as f:
+            f.write(report + "\n")
     low = [r for r in rows if r["ratios"]["onnxruntime"] < FLOOR]
     return 1 if options.check and low else 0
 

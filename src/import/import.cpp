@@ -58,6 +58,9 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
   return hf::folder_files(source.folder, source.file);
 }
 
+/// Raised when the same ONNX file becomes another model than before: a store imports it again.
+constexpr std::int64_t kOnnxRevision = 1;
+
 Error no_dims() {
   return invalid_input("dimensions have names in ONNX files only");
 }
@@ -95,6 +98,7 @@ Result<SourceKey> source_key(const std::string& path) {
   CYB_ASSIGN(const std::vector<std::string> files, files_of(path));
   std::error_code code;
   SourceKey key;
+  key.revision = onnx::is_onnx(path) ? kOnnxRevision : 0;
   key.path = std::filesystem::weakly_canonical(path, code).string();
   if (code) key.path = path;
   for (const std::string& file : files) {

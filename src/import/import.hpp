@@ -103,7 +103,8 @@ Result<ModelDraft> read_source(const std::string& path, ImportReport& report,
 Result<WrittenModel> import_model(const std::string& source, const std::string& out_path,
                                   const ImportOptions& options, ImportReport& report);
 
-/// Path (absolute), total size and latest mtime of all files that an import of `path` would read.
+/// Path (absolute), total size and latest mtime of all files that an import of `path` would read,
+/// and the revision of their importer.
 Result<SourceKey> source_key(const std::string& path);
 
 /// True if `path` names something read_source takes: a folder, or a file that starts as a GGUF or

@@ -173,13 +173,13 @@ Result<std::optional<StoredModel>> Store::find_source(const SourceKey& source) c
   CYB_ASSIGN(const StoreIndex index, load_store_index(root_));
   for (const StoreIndex::SourceRow& row : index.sources) {
     const bool same = row.key.path == source.path && row.key.size_bytes == source.size_bytes &&
-                      row.key.mtime_ns == source.mtime_ns;
+                      row.key.mtime_ns == source.mtime_ns && row.key.revision == source.revision;
     if (!same) continue;
     if (auto model = sound_source(root_, index, row)) return model;
   }
   if (!source.content) return std::nullopt;
   for (const StoreIndex::SourceRow& row : index.sources) {
-    if (row.key.content != source.content) continue;
+    if (row.key.content != source.content || row.key.revision != source.revision) continue;
     auto model = sound_source(root_, index, row);
     if (!model) continue;
     // The path, size or time changed but not the bytes: renew the entry. Without write access the

@@ -25,12 +25,13 @@ struct StoredModel {
 };
 
 /// What identifies a source that was imported before: path, size and mtime first, BLAKE3 of its
-/// files otherwise.
+/// files otherwise; by the same revision of its importer.
 struct SourceKey {
   std::string path;
   std::uint64_t size_bytes = 0;
   std::int64_t mtime_ns = 0;
   std::optional<Digest> content;
+  std::int64_t revision = 0;
 };
 
 /// All operations are safe with other processes at work on the same store: changes happen under a

@@ -110,6 +110,9 @@ Result<StoreIndex> from_rows(const ConfigTable& root) {
     if (row.find("content") != nullptr) {
       CYB_ASSIGN(source.key.content, digest_of(row, "content"));
     }
+    if (row.find("revision") != nullptr) {
+      CYB_ASSIGN(source.key.revision, integer_of(row, "revision"));
+    }
     CYB_ASSIGN(source.file_id, digest_of(row, "file_id"));
     out.sources.push_back(std::move(source));
     return {};
@@ -211,6 +214,7 @@ Result<void> write_store_index(const std::string& path, const StoreIndex& index)
     table.set("bytes", static_cast<std::int64_t>(row.key.size_bytes));
     table.set("mtime_ns", row.key.mtime_ns);
     if (row.key.content) table.set("content", hex(*row.key.content));
+    if (row.key.revision != 0) table.set("revision", row.key.revision);
     table.set("file_id", hex(row.file_id));
     sources.emplace_back(std::move(table));
   }

@@ -182,6 +182,18 @@ TEST(Store, FindsSources) {
   EXPECT_TRUE(store.list().value().empty());
 }
 
+TEST(Store, ANewerImporterReadsASourceAgain) {
+  const TemporaryFolder folder;
+  Store store(folder / "data");
+  const SourceKey old_key{"/m/a.onnx", 1000, 5, blake3("content")};
+  const SourceKey new_key{"/m/a.onnx", 1000, 5, blake3("content"), 1};
+  const StoredModel old_model = add(store, 1, "one", &old_key).value();
+  EXPECT_FALSE(store.find_source(new_key).value());
+  const StoredModel new_model = add(store, 2, "one", &new_key).value();
+  EXPECT_EQ(hex(store.find_source(new_key).value()->file_id), hex(new_model.file_id));
+  EXPECT_NE(hex(old_model.file_id), hex(new_model.file_id));
+}
+
 TEST(Store, StagingIsGoneWithTheStore) {
   const TemporaryFolder folder;
   std::string staged;
