@@ -37,7 +37,10 @@ struct Limit {
   CYB_LIMIT(kMaxTemplateDepth, "template_depth", 64, "levels", "nesting of template constructs")   \
   CYB_LIMIT(kMaxPromptBytes, "prompt", 67108864, "bytes", "of a prompt or a text to tokenize")     \
   CYB_LIMIT(kMaxPanelCacheBytes, "panel_cache", 21474836480, "bytes",                              \
-            "packed weights kept in the cache folder")
+            "packed weights kept in the cache folder")                                             \
+  CYB_LIMIT(kMaxPicturePixels, "picture", 67108864, "pixels", "of a picture given as input")       \
+  CYB_LIMIT(kMaxPictureSide, "picture_side", 65535, "pixels", "along a side of a picture")         \
+  CYB_LIMIT(kMaxSoundSamples, "sound", 268435456, "samples", "of a sound given as input")
 
 #define CYB_LIMIT_CONSTANT(constant, name, value, unit, what) \
   inline constexpr std::uint64_t constant = value;

@@ -61,12 +61,12 @@ TEST(TensorModel, WhatDoesNotFitIsNamed) {
     EXPECT_EQ(done.exit_code, 1) << done.out << done.err;
     EXPECT_NE(done.err.find(text), std::string::npos) << done.err;
   };
-  expect({"hello"}, "--input NAME=FILE.npy");
+  expect({"hello"}, "--input NAME=FILE");
   expect({"--input", input, "--max-tokens", "4"}, "--max-tokens");
   expect({"--input", input, "--ctx", "64"}, "--ctx");
   expect({"--input", input, "hello"}, "a prompt");
   expect({"--input", input, "--force"}, "--output");
-  expect({"--input", "x"}, "NAME=FILE.npy");
+  expect({"--input", "x"}, "NAME=FILE");
   expect({"--input", "nothing=" + x}, "it takes: x f32");
   expect({"--input", input, "--input", input}, "twice");
   write_npy(x, "(12,)", kValues);

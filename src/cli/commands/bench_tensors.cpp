@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cli/commands/run_tensors.hpp"
+#include "cli/commands/given_tensors.hpp"
 #include "cli/json.hpp"
 #include "runtime/tensor_session.hpp"
 
@@ -54,13 +54,14 @@ struct Row {
 
 Result<int> bench_tensors(Context& context, std::shared_ptr<const Model> model,
                           const TensorBench& what) {
-  CYB_ASSIGN(const GivenTensors given, read_tensors(what.inputs));
   CYB_ASSIGN(const Digest id, model->model_id());
   Json rows = Json::array();
   for (const unsigned n_threads : what.threads) {
     EngineOptions options = what.engine;
     options.n_threads = n_threads;
     CYB_ASSIGN(const std::unique_ptr<TensorSession> session, TensorSession::open(model, options));
+    CYB_ASSIGN(const GivenTensors given,
+               read_tensors(what.inputs, MediaFlags(), *session, context.output));
     Row row{.n_threads = n_threads, .ms = {}};
     const Clock::time_point start = Clock::now();
     CYB_TRY(session->run(given.tensors, what.stop));

@@ -1,4 +1,4 @@
-// `bench MODEL --input NAME=FILE.npy …`: milliseconds a run of a graph with named tensors, planning
+// `bench MODEL --input NAME=FILE …`: milliseconds a run of a graph with named tensors, planning
 // and the first run apart.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace cyb::cli {
 
 struct TensorBench {
-  std::vector<std::string> inputs;  // NAME=FILE.npy
+  std::vector<std::string> inputs;  // NAME=FILE
   std::vector<unsigned> threads;
   std::uint64_t n_repeats = 5;
   EngineOptions engine;

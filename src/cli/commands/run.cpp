@@ -38,7 +38,7 @@ Result<void> refuse_tensor_model(const Model& model) {
   CYB_ASSIGN(const bool tensors, is_tensor_model(model));
   if (!tensors) return {};
   return fail(usage_error(
-      "this is a model of tensors, it takes no prompt: run it with --input NAME=FILE.npy "
+      "this is a model of tensors, it takes no prompt: run it with --input NAME=FILE "
       "(`cyb-llm graph MODEL` lists its inputs)"));
 }
 

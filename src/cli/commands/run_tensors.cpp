@@ -1,5 +1,5 @@
-// Tensors come from .npy files and go into .npy files, one per output; without --output a line per
-// output says what is in it.
+// Tensors come from files (given_tensors) and go into .npy files, one per output; without --output
+// a line per output says what is in it.
 #include "cli/commands/run_tensors.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/half.hpp"
+#include "cli/commands/given_tensors.hpp"
 #include "cli/commands/run_profile.hpp"
 #include "cli/json.hpp"
 #include "cli/output_file.hpp"
@@ -136,26 +137,11 @@ Json shape_json(const Shape& shape) {
 
 }  // namespace
 
-Result<GivenTensors> read_tensors(const std::vector<std::string>& inputs) {
-  GivenTensors given;
-  for (const std::string& input : inputs) {
-    const std::size_t equals = input.rfind('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == input.size()) {
-      return fail(usage_error(fmt::format("--input {}: write NAME=FILE.npy", input)));
-    }
-    const std::string path = input.substr(equals + 1);
-    CYB_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-    auto tensor = parse_npy(file->bytes());
-    if (!tensor) return fail(std::move(tensor).error().in(path));
-    given.tensors.push_back({input.substr(0, equals), *tensor});
-    given.files.push_back(std::move(file));
-  }
-  return given;
-}
-
 void TensorFlags::declare(Options& options) {
-  options.texts("--input", inputs_, "NAME=FILE",
-                "For a model of tensors: input NAME from a .npy file; give each one once");
+  options.texts(
+      "--input", inputs_, "NAME=FILE",
+      "For a model of tensors: input NAME from a .npy, .png, .jpg or .wav file; each once");
+  media_.declare(options);
   options.optional_text("--output", output_, "DIR",
                         "For a model of tensors: write DIR/<output>.npy (`/` in a name as `_`)");
   options.flag("--force", force_, "With --output or --trace: overwrite files that exist");
@@ -183,7 +169,7 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
     CYB_ASSIGN(paths, file_names(session->outputs(), *output_));
     for (const std::string& path : paths) CYB_TRY(check_output_file(path, force_));
   }
-  CYB_ASSIGN(const GivenTensors given, read_tensors(inputs_));
+  CYB_ASSIGN(const GivenTensors given, read_tensors(inputs_, media_, *session, context.output));
   const double load_ms = ms_since(start);
   const Clock::time_point run_start = Clock::now();
   CYB_TRY(session->run(given.tensors, context.interrupts.begin()));
