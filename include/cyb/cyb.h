@@ -63,6 +63,7 @@ typedef struct cyb_model_options {
   int verify;               /* check all hashes first */
   cyb_progress_fn progress; /* may be NULL */
   void* user;
+  int no_fuse; /* every op is a step of its own: slower, to compare */
 } cyb_model_options;
 
 CYB_API void cyb_model_options_init(cyb_model_options* options);

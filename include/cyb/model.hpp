@@ -25,7 +25,7 @@ struct ModelOptions {
   std::uint32_t n_threads = 0;     // 0: one per physical core
   std::uint32_t ctx_tokens = 0;    // 0: what the model was trained for, at most 32768
   std::uint32_t max_sessions = 1;  // full contexts that the KV memory is for
-  bool exact = false, no_fallback = false, verify = false;
+  bool exact = false, no_fallback = false, verify = false, no_fuse = false;
   Progress progress{};
 };
 
@@ -50,6 +50,7 @@ class Model {
     c.exact = options.exact ? 1 : 0;
     c.no_fallback = options.no_fallback ? 1 : 0;
     c.verify = options.verify ? 1 : 0;
+    c.no_fuse = options.no_fuse ? 1 : 0;
     c.progress = options.progress ? &call_progress : nullptr;
     c.user = const_cast<Progress*>(&options.progress);
     cyb_model* model = nullptr;

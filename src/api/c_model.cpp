@@ -62,6 +62,7 @@ Result<void> open_into(const char* what, const cyb_model_options* given, cyb_mod
   engine_options.exact = options.exact != 0;
   engine_options.allow_fallback = options.no_fallback == 0;
   engine_options.verify = options.verify != 0;
+  engine_options.fuse = options.no_fuse == 0;
   engine_options.stop = progress.token();
   engine_options.progress = [&](const LoadProgress& p) {
     progress(p.bytes_done, p.bytes_total, p.what);

@@ -40,6 +40,7 @@ void ModelFlags::declare_engine(Options& options) {
   options.flag("--exact", exact_, "f32 activations and KV: slower, closest to the reference");
   options.flag("--no-fallback", no_fallback_,
                "Fail where the backend has no kernel, instead of using another");
+  options.flag("--no-fuse", no_fuse_, "Run every op as a step of its own: slower, to compare");
 }
 
 void ModelFlags::declare_context(Options& options) {
@@ -60,6 +61,7 @@ EngineOptions ModelFlags::engine_options() const {
       threads_.value_or(parse_integer(environment("CYB_THREADS", "0")).value_or(0)));
   options.exact = exact_;
   options.allow_fallback = !no_fallback_;
+  options.fuse = !no_fuse_;
   options.ctx_tokens = static_cast<std::uint32_t>(ctx_.value_or(0));
   options.verify = verify_;
   return options;

@@ -28,7 +28,7 @@ class ModelFlags {
 
   /// MODEL.
   void declare_model(Options& options);
-  /// --path, --backend, --threads, --exact, --no-fallback.
+  /// --path, --backend, --threads, --exact, --no-fallback, --no-fuse.
   void declare_engine(Options& options);
   /// --ctx.
   void declare_context(Options& options);
@@ -56,7 +56,7 @@ class ModelFlags {
  private:
   std::string model_, path_, backend_;
   std::optional<std::uint64_t> threads_, ctx_;
-  bool exact_ = false, no_fallback_ = false, verify_ = false;
+  bool exact_ = false, no_fallback_ = false, no_fuse_ = false, verify_ = false;
 };
 
 /// What a load says, with the name of the variable that chose the instruction set where that is

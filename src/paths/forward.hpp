@@ -23,6 +23,7 @@ struct ForwardOptions {
   std::uint32_t max_tokens =
       512;  // rows of one run (the graph path may take fewer: see max_tokens())
   std::uint32_t max_outputs = 8;  // rows whose logits are wanted in one run
+  bool fuse = true;  // false: the curated plan holds plain ops in place of blocks, but attention
 };
 
 class Forward {

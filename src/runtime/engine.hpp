@@ -38,7 +38,8 @@ struct EngineOptions {
   unsigned n_threads = 0;        // 0: one per physical core
   bool exact = false;            // f32 activations and KV
   bool allow_fallback = true;
-  bool fuse = true;              // a graph of tensors: elementwise nodes join the steps before them
+  bool fuse = true;              // false: a curated plan of plain ops and attention; a graph of
+                                 // tensors where every node is a step of its own
   std::uint32_t ctx_tokens = 0;  // 0: min(trained context, 32768)
   std::uint32_t chunk_tokens =
       512;  // rows of one run: prefill chunk, or all sequences of a step together

@@ -147,6 +147,7 @@ Result<void> Engine::Loader::build_forward() {
   forward.max_tokens = std::max({options.chunk_tokens, options.max_sequences, std::uint32_t{1}});
   forward.max_outputs = std::max({options.max_outputs, options.max_sequences, std::uint32_t{1}});
   forward.max_outputs = std::min(forward.max_outputs, forward.max_tokens);
+  forward.fuse = options.fuse;
   std::string warning;
   CYB_ASSIGN(engine.forward_, make_forward(options.path, *engine.weights_, forward, warning));
   if (!warning.empty()) report.notes.push_back(std::move(warning));

@@ -199,6 +199,33 @@ TEST_F(WithModel, LogitsAreWrittenAsNpy) {
   EXPECT_FALSE(fs::exists(program.file("bad.npy")));
 }
 
+// Nothing fused: the reference keeps its bits, cpu its tolerance.
+TEST_F(WithModel, LogitsAreTheSameWithNothingFused) {
+  for (const std::string backend : {"reference", "cpu"}) {
+    std::vector<std::string> line = {"logits",  model,       "--tokens", "1,2,3,4",
+                                     "--exact", "--backend", backend,    "-o"};
+    const std::string whole = program.file("whole_" + backend),
+                      plain = program.file("plain_" + backend);
+    line.push_back(whole);
+    ASSERT_EQ(program.run(line).exit_code, 0);
+    line.back() = plain;
+    line.emplace_back("--no-fuse");
+    const ProcessResult done = program.run(line);
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const std::string a = read_all(whole), b = read_all(plain);
+    ASSERT_GT(a.size(), 4 * sizeof(float) * 1000);
+    ASSERT_EQ(a.size(), b.size());
+    EXPECT_TRUE(backend != "reference" || a == b);
+    const std::size_t header = a.size() - a.size() / sizeof(float) / 1200 * 1200 * sizeof(float);
+    for (std::size_t at = header; at < a.size(); at += sizeof(float)) {
+      float x = 0, y = 0;
+      std::memcpy(&x, a.data() + at, sizeof x);
+      std::memcpy(&y, b.data() + at, sizeof y);
+      ASSERT_NEAR(x, y, 1e-4F) << backend;
+    }
+  }
+}
+
 TEST_F(WithModel, AnswerAsJson) {
   const std::vector<std::string> line = {
       "run",    model, "--raw",      "once upon", "--max-tokens", "12", "--temperature", "0.8",

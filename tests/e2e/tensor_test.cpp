@@ -109,6 +109,29 @@ TEST(TensorModel, TheRunTakesTheBranchAndTheRoundsThatItsDataSays) {
   }
 }
 
+// Case I05: rows of 4 box numbers and C scores stay rows, and the scores are the graph's own.
+TEST(TensorModel, TheHeadOfADetectorStaysAsItIs) {
+  const Program program;
+  const auto want = nlohmann::json::parse(std::ifstream(golden("onnx/detector.json")));
+  const std::string x = program.file("x.npy"), out = program.file("out");
+  write_npy(x, "(1, 3, 8, 8)", want["inputs"][0]["values"].get<std::vector<float>>());
+  const ProcessResult done = program.run(
+      {"run", golden("onnx/detector.onnx"), "--input", "x=" + x, "--output", out, "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const auto rows = Program::json(done)["outputs"];
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0]["name"], "output0");
+  EXPECT_EQ(rows[0]["shape"], (std::vector<int>{1, 8, 16}));
+  const auto values = want["outputs"][0]["values"].get<std::vector<float>>();
+  std::ifstream in(rows[0]["file"].get<std::string>(), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::vector<float> got(values.size());
+  ASSERT_GE(bytes.size(), got.size() * sizeof(float));
+  std::memcpy(got.data(), bytes.data() + bytes.size() - got.size() * sizeof(float),
+              got.size() * sizeof(float));
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], values[i], 1e-5F) << i;
+}
+
 TEST(TensorModel, NamedDimensionsAreFixedAtImport) {
   const Program program;
   const std::string source = golden("onnx/branches.onnx"), out = program.file("b.model");

@@ -145,8 +145,6 @@ void TensorFlags::declare(Options& options) {
   options.optional_text("--output", output_, "DIR",
                         "For a model of tensors: write DIR/<output>.npy (`/` in a name as `_`)");
   options.flag("--force", force_, "With --output or --trace: overwrite files that exist");
-  options.flag("--no-fuse", no_fuse_,
-               "For a model of tensors: run every node as a step of its own");
   options.flag("--profile", profile_, "For a model of tensors: time of each step, on stderr");
   options.optional_text("--trace", trace_, "FILE",
                         "For a model of tensors: times of the steps as a Chrome trace (JSON)");
@@ -159,8 +157,7 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
   if (trace_) CYB_TRY(check_output_file(*trace_, force_));
   CYB_ASSIGN(const Digest id, model->model_id());
   const Clock::time_point start = Clock::now();
-  EngineOptions options = flags.engine_options();
-  options.fuse = !no_fuse_;
+  const EngineOptions options = flags.engine_options();
   CYB_ASSIGN(const std::unique_ptr<TensorSession> session,
              TensorSession::open(std::move(model), options));
   session->measure(profile_ || trace_.has_value());

@@ -15,10 +15,10 @@ namespace cyb::cli {
 
 class TensorFlags {
  public:
-  /// --input, --image-…, --sample-rate, --output, --force, --no-fuse, --profile, --trace.
+  /// --input, --image-…, --sample-rate, --output, --force, --profile, --trace.
   void declare(Options& options);
   bool given() const noexcept {
-    return !inputs_.empty() || output_ || force_ || no_fuse_ || profile_ || trace_ ||
+    return !inputs_.empty() || output_ || force_ || profile_ || trace_ ||
            media_.given();
   }
   /// Errors: Usage, those of the files, as TensorSession.
@@ -29,7 +29,7 @@ class TensorFlags {
   std::vector<std::string> inputs_;
   MediaFlags media_;
   std::optional<std::string> output_, trace_;
-  bool force_ = false, no_fuse_ = false, profile_ = false;
+  bool force_ = false, profile_ = false;
 };
 
 }  // namespace cyb::cli

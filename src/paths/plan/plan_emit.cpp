@@ -20,8 +20,13 @@ RowKind row_kind(const TensorSpec& spec) {
 
 }  // namespace
 
-PlanEmit::PlanEmit(WeightTable& weights, std::uint32_t max_tokens, std::uint32_t max_outputs)
-    : weights_(weights), max_tokens_(max_tokens), max_outputs_(max_outputs), values_(1) {
+PlanEmit::PlanEmit(WeightTable& weights, std::uint32_t max_tokens, std::uint32_t max_outputs,
+                   bool fuse)
+    : weights_(weights),
+      max_tokens_(max_tokens),
+      max_outputs_(max_outputs),
+      fuse_(fuse),
+      values_(1) {
   values_[kNoValue].spec = TensorSpec::none();
 }
 
@@ -83,9 +88,10 @@ Result<std::vector<ValueId>> PlanEmit::emit(const Op& op, std::span<const ValueI
       !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
                                      [&](ValueId v) { return v == kNoValue || known(v); });
   if (all_known && info.reference != nullptr) return fold(op, inputs, *inferred);
-  if (info.fused && !weights_.backend().supports(op, specs)) {
-    if (op.tag ==
-        OpTag::kBlockAttention) {  // ragged and paged: no plain ops can express it in a plan
+  // Attention is ragged and paged: no plain ops can express it in a plan.
+  const bool whole = fuse_ || op.tag == OpTag::kBlockAttention;
+  if (info.fused && !(whole && weights_.backend().supports(op, specs))) {
+    if (op.tag == OpTag::kBlockAttention) {
       return fail(unsupported_op(info.name, weights_.backend().name(), "f32"));
     }
     return decompose(op, inputs, *this);

@@ -15,7 +15,9 @@ namespace cyb {
 
 class PlanEmit final : public Emit {
  public:
-  PlanEmit(WeightTable& weights, std::uint32_t max_tokens, std::uint32_t max_outputs);
+  /// `fuse`: fused ops stay whole where the backend has a kernel.
+  PlanEmit(WeightTable& weights, std::uint32_t max_tokens, std::uint32_t max_outputs,
+           bool fuse = true);
 
   Result<std::vector<ValueId>> emit(const Op& op, std::span<const ValueId> inputs) override;
   Result<ValueId> constant(std::span<const float> values, const Shape& shape) override;
@@ -63,6 +65,7 @@ class PlanEmit final : public Emit {
 
   WeightTable& weights_;
   std::uint32_t max_tokens_, max_outputs_;
+  bool fuse_;
   std::vector<Value> values_;
   std::vector<PendingStep> steps_;
   std::vector<std::pair<std::string, ValueId>> outputs_;

@@ -8,7 +8,7 @@ namespace cyb {
 Result<std::unique_ptr<PlanForward>> PlanForward::build(const FamilyModel& family,
                                                         WeightTable& weights,
                                                         const ForwardOptions& options) {
-  PlanEmit emit(weights, options.max_tokens, options.max_outputs);
+  PlanEmit emit(weights, options.max_tokens, options.max_outputs, options.fuse);
   CYB_TRY(family.body(emit));
   auto out = std::unique_ptr<PlanForward>(new PlanForward);
   CYB_ASSIGN(out->logits_index_, emit.output_index("logits"));

@@ -235,6 +235,22 @@ def qdq_resize():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), {"x": x}
 
 
+def detector():
+    """The head of an anchor-free detector with 4 classes: [1, 4 + 4, 16], boxes in pixels above scores that are probabilities already."""
+    rng = np.random.default_rng(5)
+    weight = rng.normal(0, 0.4, (8, 3, 2, 2)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "weight"], ["maps"], strides=[2, 2]), helper.make_node("Reshape", ["maps", "flat"], ["rows"]),
+             helper.make_node("Split", ["rows", "parts"], ["raw", "logits"], axis=1), helper.make_node("Mul", ["raw", "stride"], ["boxes"]),
+             helper.make_node("Sigmoid", ["logits"], ["scores"]), helper.make_node("Concat", ["boxes", "scores"], ["output0"], axis=1)]
+    tensors = [numpy_helper.from_array(a, n) for n, a in (("weight", weight), ("flat", np.array([1, 8, 16], np.int64)),
+                                                         ("parts", np.array([4, 4], np.int64)), ("stride", np.array(2, np.float32)))]
+    x = rng.random((1, 3, 8, 8), dtype=np.float32)
+    graph = helper.make_graph(nodes, "detector", [value("x", x)], [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, 8, 16])], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    helper.set_model_props(model, {"task": "detect", "stride": "2", "names": "{0: 'a', 1: 'b', 2: 'c', 3: 'd'}"})
+    return model, {"x": x}
+
+
 def products():
     """4096 products one after the other, from a small file: a run that lasts."""
     t = TensorProto.FLOAT
@@ -250,7 +266,7 @@ def products():
 
 def main():
     OUT.mkdir(exist_ok=True)
-    for make in (typed_tensors, mlp, functions, outputs, halves, names, rounds, branches, branches_deep, branches_else, loops, qdq_resize, products):
+    for make in (typed_tensors, mlp, functions, outputs, halves, names, rounds, branches, branches_deep, branches_else, loops, qdq_resize, detector, products):
         save(make.__name__, *make())
 
 
