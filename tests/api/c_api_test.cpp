@@ -60,6 +60,12 @@ TEST_F(Api, TokensLogitsAndAnswers) {
   ASSERT_TRUE(logits);
   EXPECT_EQ(logits->size(), ids->size() * model->vocab_size());
   for (const float value : *logits) ASSERT_TRUE(std::isfinite(value));
+  const auto plain = cyb::Model::open(model_folder, {.no_fuse = true});
+  ASSERT_TRUE(plain) << plain.error().text();
+  const auto same = plain->logits(*ids);
+  ASSERT_TRUE(same);
+  ASSERT_EQ(same->size(), logits->size());
+  for (std::size_t i = 0; i < same->size(); ++i) ASSERT_NEAR((*same)[i], (*logits)[i], 1e-3F);
 
   auto session = cyb::Session::create(*model);
   ASSERT_TRUE(session);
