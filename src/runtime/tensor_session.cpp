@@ -71,12 +71,8 @@ Result<void> TensorSession::run(std::span<const NamedTensor> inputs, std::stop_t
 
 std::vector<StepRecord> TensorSession::steps() const {
   std::vector<StepRecord> records;
-  for (const Stage* stage : forward_->path()) {
-    for (std::size_t i = 0; i < stage->steps.size() && i < stage->times.size(); ++i) {
-      const StepInfo& step = stage->steps[i];
-      records.push_back({step.op, step.name, step.fallback, stage->times[i]});
-    }
-  }
+  for (const StepLog::Entry& entry : forward_->log().entries)
+    records.push_back({entry.step.op, entry.step.name, entry.step.fallback, entry.time});
   return records;
 }
 

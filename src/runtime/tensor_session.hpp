@@ -64,6 +64,8 @@ public:
   /// the last one in the order they ran.
   void measure(bool on) noexcept { forward_->measure(on); }
   std::vector<StepRecord> steps() const;
+  /// There were more steps than are kept (rounds of loops).
+  bool steps_cut() const noexcept { return forward_->log().cut; }
 
 private:
   TensorSession() = default;

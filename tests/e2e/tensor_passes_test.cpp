@@ -75,6 +75,17 @@ TEST(TensorPasses, ProfileAndTraceNameTheSteps) {
   EXPECT_GT(nlohmann::json::parse(std::ifstream(trace))["traceEvents"].size(), events.size());
 }
 
+TEST(TensorPasses, ProfileCountsTheStepsOfBodies) {
+  const Program program;
+  const std::string x = program.file("x.npy"), trace = program.file("trace.json");
+  write_npy(x, "(2, 2)", {0.5f, -0.25f, 0.125f, 0.5f});
+  const ProcessResult done = program.run(
+      {"run", golden("onnx/products.onnx"), "--input", "x=" + x, "--profile", "--trace", trace});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find(" 4096 "), std::string::npos) << "a product in each round: " << done.err;
+  EXPECT_GE(nlohmann::json::parse(std::ifstream(trace))["traceEvents"].size(), 4096u);
+}
+
 TEST(TensorPasses, InterruptEndsARunBeforeItsNextStep) {
   const Program program;
   const std::string x = program.file("x.npy"), out = program.file("out");

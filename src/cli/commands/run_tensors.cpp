@@ -171,6 +171,8 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
   const Clock::time_point run_start = Clock::now();
   CYB_TRY(session->run(given.tensors, context.interrupts.begin()));
   const double run_ms = ms_since(run_start);
+  if (session->steps_cut())
+    context.output.warning("the run had more steps than --profile and --trace keep");
   if (profile_) context.output.err(profile_text(session->steps(), session->backend().name()));
   if (trace_) CYB_TRY(write_trace(*trace_, session->steps(), session->backend().name()));
   if (output_) CYB_TRY(make_folders(*output_));

@@ -130,6 +130,10 @@ Result<void> ControlFlow::run_state(std::span<const TensorView> inputs) {
   return {};
 }
 
+void ControlFlow::record_into(StepLog* log) noexcept {
+  for (const std::unique_ptr<TensorForward>& body : bodies_) body->record_into(log);
+}
+
 Result<void> ControlFlow::run_branch(std::span<const TensorView> inputs,
                                      const std::stop_token& stop) {
   const bool yes = ref::integer_at(inputs[0], 0) != 0;

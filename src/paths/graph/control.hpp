@@ -16,6 +16,7 @@
 namespace cyb {
 
 class TensorForward;
+struct StepLog;
 
 inline constexpr std::int64_t kMaxLoopRounds = std::int64_t{1} << 24;
 
@@ -35,6 +36,8 @@ class ControlFlow {
   /// Of the last run; valid until the next one.
   std::span<const TensorView> outputs() const noexcept { return outputs_; }
   std::uint32_t n_fallback_steps() const noexcept { return n_fallback_steps_; }
+  /// The steps of the bodies go into `log`, null: they are not measured.
+  void record_into(StepLog* log) noexcept;
   /// The run succeeded: what it left is the state of the next.
   void commit() noexcept;
   /// The next run starts from zeros.

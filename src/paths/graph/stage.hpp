@@ -23,6 +23,17 @@ struct StepInfo {
   bool fallback = false;
 };
 
+/// The steps of a measured run in the order they ran, those of the bodies of If and Loop included.
+struct StepLog {
+  struct Entry {
+    StepInfo step;
+    StepTime time;
+  };
+  static constexpr std::size_t kMaxEntries = std::size_t{1} << 18;
+  std::vector<Entry> entries;
+  bool cut = false;  // there were more
+};
+
 /// Where the caller, or a later stage, finds a value during a run.
 struct StageSource {
   enum class Kind : std::uint8_t { kInput, kStage, kHost, kControl };

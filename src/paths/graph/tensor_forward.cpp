@@ -186,6 +186,7 @@ Result<std::vector<TensorSpec>> TensorForward::run_control(std::uint32_t node,
                                                            std::span<const TensorView> inputs,
                                                            const std::stop_token& stop) {
   ControlFlow& control = *controls_.at(node);
+  control.record_into(log_);
   CYB_TRY(control.run(inputs, stop));
   n_fallback_steps_ += control.n_fallback_steps();
   std::vector<TensorSpec> specs;
@@ -226,19 +227,24 @@ Result<void> TensorForward::run_stage(Stage& stage, const std::stop_token& stop)
     tensors_.push_back(tensor);
   }
   StepParams params{.tensors = tensors_};
-  if (measure_) {
+  if (log_ != nullptr) {
     stage.times.assign(stage.steps.size(), {});
     params.times = stage.times;
   }
   CYB_TRY(stage.executable->submit(params));
   CYB_TRY(stage.executable->sync(stop));
   n_fallback_steps_ += stage.executable->n_fallback_steps();
+  for (std::size_t i = 0; log_ != nullptr && i < stage.steps.size(); ++i) {
+    log_->cut = log_->cut || log_->entries.size() == StepLog::kMaxEntries;
+    if (!log_->cut) log_->entries.push_back({stage.steps[i], stage.times[i]});
+  }
   return {};
 }
 
 Result<void> TensorForward::run(std::span<const TensorView> inputs, std::stop_token stop) {
   outputs_.clear();
   path_.clear();
+  if (log_ == &own_log_) own_log_ = {};
   n_fallback_steps_ = 0;
   ++n_runs_;
   CYB_TRY(check_inputs(inputs));

@@ -33,7 +33,11 @@ class TensorForward {
   Result<TensorView> output(std::size_t i) const;
 
   /// Measures every step of the runs that follow: Stage::times of path().
-  void measure(bool on) noexcept { measure_ = on; }
+  void measure(bool on) noexcept { log_ = on ? &own_log_ : nullptr; }
+  /// What the last run that was measured did.
+  const StepLog& log() const noexcept { return own_log_; }
+  /// Of the body of another forward: its steps go into that one's log.
+  void record_into(StepLog* log) noexcept { log_ = log; }
   /// The stages of the last run, in order; a cancelled or failed one is the last.
   std::span<const Stage* const> path() const noexcept { return path_; }
   /// Plans that are kept, and about what they occupy.
@@ -74,7 +78,8 @@ class TensorForward {
   std::size_t n_plans_ = 0;
   std::uint64_t plan_bytes_ = 0;
   std::uint64_t n_runs_ = 0;
-  bool measure_ = false;
+  StepLog own_log_;
+  StepLog* log_ = nullptr;          // own_log_, that of the graph around this one, or null
   std::vector<TensorView> inputs_;  // of the run
   std::vector<std::int64_t> key_;   // their shapes
   std::vector<Bound> bound_;        // per symbol
