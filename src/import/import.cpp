@@ -59,7 +59,7 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
 }
 
 /// Raised when the same ONNX file becomes another model than before: a store imports it again.
-constexpr std::int64_t kOnnxRevision = 1;
+constexpr std::int64_t kOnnxRevision = 2;  // 2: a Cast between integers
 
 Error no_dims() {
   return invalid_input("dimensions have names in ONNX files only");
@@ -105,9 +105,11 @@ Result<SourceKey> source_key(const std::string& path) {
     struct stat info{};
     if (::stat(file.c_str(), &info) != 0) return fail(io_errno(file, "stat", errno));
     key.size_bytes += static_cast<std::uint64_t>(info.st_size);
-    const std::int64_t mtime =
-        std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + std::int64_t{info.st_mtim.tv_nsec};
-    key.mtime_ns = std::max(key.mtime_ns, mtime);
+    const auto nanoseconds = [](const timespec& t) {
+      return std::int64_t{t.tv_sec} * 1'000'000'000 + std::int64_t{t.tv_nsec};
+    };
+    key.mtime_ns = std::max(key.mtime_ns, nanoseconds(info.st_mtim));
+    key.ctime_ns = std::max(key.ctime_ns, nanoseconds(info.st_ctim));
   }
   return key;
 }

@@ -173,7 +173,8 @@ Result<std::optional<StoredModel>> Store::find_source(const SourceKey& source) c
   CYB_ASSIGN(const StoreIndex index, load_store_index(root_));
   for (const StoreIndex::SourceRow& row : index.sources) {
     const bool same = row.key.path == source.path && row.key.size_bytes == source.size_bytes &&
-                      row.key.mtime_ns == source.mtime_ns && row.key.revision == source.revision;
+                      row.key.mtime_ns == source.mtime_ns && row.key.ctime_ns == source.ctime_ns &&
+                      row.key.revision == source.revision;
     if (!same) continue;
     if (auto model = sound_source(root_, index, row)) return model;
   }

@@ -24,12 +24,13 @@ struct StoredModel {
   std::string problem{};  // list() only: why the copy cannot be used, "" for one that looks sound
 };
 
-/// What identifies a source that was imported before: path, size and mtime first, BLAKE3 of its
+/// What identifies a source that was imported before: path, size and times first, BLAKE3 of its
 /// files otherwise; by the same revision of its importer.
 struct SourceKey {
   std::string path;
   std::uint64_t size_bytes = 0;
   std::int64_t mtime_ns = 0;
+  std::int64_t ctime_ns = 0;  // of the newest change: a time that nobody sets
   std::optional<Digest> content;
   std::int64_t revision = 0;
 };

@@ -110,6 +110,9 @@ Result<StoreIndex> from_rows(const ConfigTable& root) {
     if (row.find("content") != nullptr) {
       CYB_ASSIGN(source.key.content, digest_of(row, "content"));
     }
+    if (row.find("ctime_ns") != nullptr) {
+      CYB_ASSIGN(source.key.ctime_ns, integer_of(row, "ctime_ns"));
+    }
     if (row.find("revision") != nullptr) {
       CYB_ASSIGN(source.key.revision, integer_of(row, "revision"));
     }
@@ -213,6 +216,7 @@ Result<void> write_store_index(const std::string& path, const StoreIndex& index)
     table.set("path", row.key.path);
     table.set("bytes", static_cast<std::int64_t>(row.key.size_bytes));
     table.set("mtime_ns", row.key.mtime_ns);
+    if (row.key.ctime_ns != 0) table.set("ctime_ns", row.key.ctime_ns);
     if (row.key.content) table.set("content", hex(*row.key.content));
     if (row.key.revision != 0) table.set("revision", row.key.revision);
     table.set("file_id", hex(row.file_id));

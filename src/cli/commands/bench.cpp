@@ -22,6 +22,8 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm bench DETECTOR --input images=IMAGES.npy -t 1,2
 pp512 is the prefill of 512 tokens, tg128 the decode of 128 tokens from an empty context; b8 means 8 sequences together.)";
 
+const std::vector<std::uint32_t> kPrompts{128, 512}, kDecodes{128}, kBatches{1};
+
 class BenchCommand final : public Command {
  public:
   void declare(Options& options) override {
@@ -88,6 +90,8 @@ class BenchCommand final : public Command {
 
   Result<int> measure_tensors(Context& context, std::shared_ptr<const Model> model,
                               std::stop_token stop) const {
+    if (prompts_ != kPrompts || decodes_ != kDecodes || batches_ != kBatches)
+      return fail(usage_error("-p, -n and -b are for language models; this is a model of tensors"));
     const BenchOptions options = bench_options();
     return bench_tensors(
         context, std::move(model),
@@ -142,7 +146,8 @@ class BenchCommand final : public Command {
 
   ModelFlags model_;
   std::vector<std::string> inputs_;
-  std::vector<std::uint32_t> prompts_{128, 512}, decodes_{128}, batches_{1}, threads_;
+  std::vector<std::uint32_t> prompts_ = kPrompts, decodes_ = kDecodes, batches_ = kBatches,
+                             threads_;
   std::optional<std::uint64_t> repeats_;
   bool json_ = false;
 };

@@ -1,8 +1,12 @@
 // graph: the graph part of a model, as a list, as TOML, as Graphviz text or as a drawing.
 #include <fmt/format.h>
 
+#include <array>
 #include <deque>
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "cli/command.hpp"
@@ -38,6 +42,11 @@ class GraphCommand final : public Command {
   Result<int> run(Context& context) override {
     CYB_ASSIGN(const std::shared_ptr<const Model> model,
                model_.open(context, context.interrupts.begin()));
+    std::vector<std::string> outputs;
+    for (const auto& file : {toml_, dot_, svg_}) {
+      if (file) outputs.push_back(*file);
+    }
+    CYB_TRY(check_apart(outputs, std::array{model_.name(), model->path()}));
     CYB_ASSIGN(const Graph graph, model_graph(*model));
     if (toml_) CYB_TRY(write(context, *toml_, write_graph_toml(graph)));
     if (dot_ || svg_ || !toml_) {

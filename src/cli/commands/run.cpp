@@ -37,9 +37,9 @@ Ctrl-C ends the answer (exit code 5).)";
 Result<void> refuse_tensor_model(const Model& model) {
   CYB_ASSIGN(const bool tensors, is_tensor_model(model));
   if (!tensors) return {};
-  return fail(usage_error(
-      "this is a model of tensors, it takes no prompt: run it with --input NAME=FILE "
-      "(`cyb-llm graph MODEL` lists its inputs)"));
+  return fail(
+      usage_error("this is a model of tensors, it takes no prompt: run it with --input NAME=FILE "
+                  "(`cyb-llm graph MODEL` lists its inputs)"));
 }
 
 class RunCommand final : public Command {

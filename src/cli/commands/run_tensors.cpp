@@ -46,13 +46,36 @@ Result<std::vector<std::string>> file_names(const std::vector<std::string>& outp
   return paths;
 }
 
-Result<void> write_output(const std::string& path, const TensorView& tensor) {
+/// Not there under its name until commit().
+Result<AtomicFile> written_output(const std::string& path, const TensorView& tensor) {
   CYB_ASSIGN(AtomicFile file, AtomicFile::create(path));
   CYB_ASSIGN(const std::string header, npy_header(tensor.dtype, tensor.shape));
   CYB_TRY(file.write(header));
   const std::uint64_t size = tensor_bytes(tensor.dtype, tensor.shape).value_or(0);
   CYB_TRY(file.write(std::span(tensor.data, static_cast<std::size_t>(size))));
-  return file.commit();
+  return file;
+}
+
+/// All of them or none: a full disk is found before the first has its name.
+Result<void> write_outputs(TensorSession& session, std::span<const std::string> paths) {
+  std::vector<AtomicFile> files;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    CYB_ASSIGN(const TensorView tensor, session.output(i));
+    CYB_ASSIGN(AtomicFile file, written_output(paths[i], tensor));
+    files.push_back(std::move(file));
+  }
+  for (AtomicFile& file : files) CYB_TRY(file.commit());
+  return {};
+}
+
+/// Files that --input names.
+std::vector<std::string> files_read(std::span<const std::string> inputs) {
+  std::vector<std::string> out;
+  for (const std::string& input : inputs) {
+    const std::size_t at = input.find('=');
+    if (at != std::string::npos) out.push_back(input.substr(at + 1));
+  }
+  return out;
 }
 
 struct Summary {
@@ -150,6 +173,16 @@ void TensorFlags::declare(Options& options) {
                         "For a model of tensors: times of the steps as a Chrome trace (JSON)");
 }
 
+/// No result takes the place of the model, of an input or of another result.
+Result<void> TensorFlags::check_files(const ModelFlags& flags,
+                                      std::span<const std::string> paths) const {
+  std::vector<std::string> outputs(paths.begin(), paths.end());
+  if (trace_) outputs.push_back(*trace_);
+  std::vector<std::string> read = files_read(inputs_);
+  read.push_back(flags.name());
+  return check_apart(outputs, read);
+}
+
 Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
                              std::shared_ptr<const Model> model, bool json) const {
   if (force_ && !output_ && !trace_)
@@ -166,6 +199,7 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
     CYB_ASSIGN(paths, file_names(session->outputs(), *output_));
     for (const std::string& path : paths) CYB_TRY(check_output_file(path, force_));
   }
+  CYB_TRY(check_files(flags, paths));
   CYB_ASSIGN(const GivenTensors given, read_tensors(inputs_, media_, *session, context.output));
   const double load_ms = ms_since(start);
   const Clock::time_point run_start = Clock::now();
@@ -176,11 +210,11 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
   if (profile_) context.output.err(profile_text(session->steps(), session->backend().name()));
   if (trace_) CYB_TRY(write_trace(*trace_, session->steps(), session->backend().name()));
   if (output_) CYB_TRY(make_folders(*output_));
+  if (output_) CYB_TRY(write_outputs(*session, paths));
   Json outputs = Json::array();
   for (std::size_t i = 0; i < session->outputs().size(); ++i) {
     CYB_ASSIGN(const TensorView tensor, session->output(i));
     const std::string& name = session->outputs()[i];
-    if (output_) CYB_TRY(write_output(paths[i], tensor));
     const Summary summary = summarise(tensor);
     if (summary.n_not_finite != 0) {
       context.output.warning(

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class TensorFlags {
                   bool json) const;
 
  private:
+  Result<void> check_files(const ModelFlags& flags, std::span<const std::string> paths) const;
+
   std::vector<std::string> inputs_;
   MediaFlags media_;
   std::optional<std::string> output_, trace_;

@@ -1,0 +1,96 @@
+// Files around a run of tensors: no result takes the place of what is read or of another result,
+// and a source that changed is imported again whatever its times say.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "e2e/npy_file.hpp"
+#include "e2e/program.hpp"
+
+namespace cyb::test {
+namespace {
+
+std::string read_all(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(stream)), {});
+}
+
+void write_all(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+const std::vector<float> kX = {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6};
+
+TEST(TensorFiles, NoResultTakesThePlaceOfWhatIsRead) {
+  const Program program;
+  const std::string x = program.file("x.npy"), model = program.file("m.model");
+  write_npy(x, "(2, 6)", kX);
+  ASSERT_EQ(program.run({"import", golden("onnx/mlp.onnx"), "-o", model}).exit_code, 0);
+  const std::string input = "x=" + x, x_bytes = read_all(x), model_bytes = read_all(model);
+  const auto refused = [&](std::vector<std::string> line, const std::string& text) {
+    const ProcessResult done = program.run(std::move(line));
+    EXPECT_EQ(done.exit_code, 1) << done.out << done.err;
+    EXPECT_NE(done.err.find(text), std::string::npos) << done.err;
+  };
+  refused({"run", model, "--input", input, "--trace", x, "--force"}, "is read by this command");
+  refused({"run", model, "--input", input, "--trace", model, "--force"}, "is read by this command");
+  refused({"graph", model, "--toml", model, "--force"}, "is read by this command");
+  refused({"graph", model, "--svg", program.file("./m.model"), "--force"},
+          "is read by this command");
+  const std::string one = program.file("one");
+  refused({"graph", model, "--svg", one, "--dot", one}, "two results would be one file");
+  refused({"graph", model, "--svg", "-", "--dot", "-"}, "two results would be one file");
+  const std::string out = program.file("out");
+  ASSERT_EQ(program.run({"run", model, "--input", input, "--output", out}).exit_code, 0);
+  const std::string y = Program::json(program.run({"run", model, "--input", input, "--output", out,
+                                                   "--force", "--json"}))["outputs"][0]["file"];
+  refused({"run", model, "--input", input, "--output", out, "--trace", y, "--force"},
+          "two results would be one file");
+  EXPECT_EQ(read_all(x), x_bytes);
+  EXPECT_EQ(read_all(model), model_bytes);
+}
+
+TEST(TensorFiles, ASourceThatChangedIsImportedAgainWhateverItsTimesSay) {
+  const Program program;
+  const std::string x = program.file("x.npy"), source = program.file("m.onnx");
+  write_npy(x, "(2, 6)", kX);
+  const std::string old = read_all(golden("onnx/mlp.onnx"));
+  const auto run = [&](const std::string& path) {
+    return program.run({"run", path, "--input", "x=" + x}).out;
+  };
+  const auto stamp = [](const std::string& path) {
+    return run_process({"touch", "-d", "1980-01-01", path}).exit_code;
+  };
+  write_all(source, old);
+  ASSERT_EQ(stamp(source), 0);
+  const std::string before = run(source);
+  ASSERT_NE(before, "");
+  // Some byte of the file is one of a weight.
+  for (std::size_t at = old.size() / 2; at < old.size(); ++at) {
+    std::string changed = old;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    const std::string other = program.file("other.onnx");
+    write_all(other, changed);
+    const std::string wanted = run(other);
+    if (wanted.empty() || wanted == before) continue;
+    write_all(source, changed);
+    ASSERT_EQ(stamp(source), 0);
+    EXPECT_EQ(run(source), wanted);
+    return;
+  }
+  FAIL() << "no byte of the file changes the result";
+}
+
+TEST(TensorFiles, BenchOfTensorsTakesNoLengths) {
+  const Program program;
+  const std::string x = program.file("x.npy");
+  write_npy(x, "(2, 6)", kX);
+  const ProcessResult done =
+      program.run({"bench", golden("onnx/mlp.onnx"), "--input", "x=" + x, "-r", "1", "-p", "5"});
+  EXPECT_EQ(done.exit_code, 1) << done.out;
+  EXPECT_NE(done.err.find("-p, -n and -b are for language models"), std::string::npos) << done.err;
+}
+
+}  // namespace
+}  // namespace cyb::test
