@@ -196,6 +196,48 @@ class SplitChars final : public PreTokenizerStep {
   Behavior behavior_;
 };
 
+// Groups of three digits from the right. As an expression it looks from every group to the end of
+// the run, which is quadratic.
+constexpr std::string_view kDigitsFromTheRight = R"(\d{1,3}(?=(?:\d{3})*\b))";
+
+class DigitsFromTheRight final : public PreTokenizerStep {
+ public:
+  Result<void> apply(Pieces& pieces) const override {
+    std::vector<Piece> out;
+    out.reserve(pieces.list.size() * 2);
+    for (const Piece& piece : pieces.list) {
+      Joiner joiner(Behavior::kIsolated, start_of(pieces, piece), out);
+      const std::string_view text = pieces.of(piece);
+      std::size_t gap = 0;
+      std::vector<std::size_t> ends;  // of the digits of a run
+      for (std::size_t at = 0; at < text.size();) {
+        const std::size_t begin = at;
+        ends.clear();
+        std::size_t size = 0;
+        char32_t c = 0;
+        for (; at < text.size(); at += size, ends.push_back(at)) {
+          size = valid_size(static_cast<unsigned char>(text[at]));
+          c = decode_valid(text, at, size);
+          if (!is_decimal(c)) break;
+        }
+        const bool joined = at < text.size() && is_word(c) && c != 0x200C && c != 0x200D;
+        if (at < text.size()) at += size;
+        if (ends.empty() || joined) continue;
+        if (begin > gap) joiner.add(gap, begin, false);
+        gap = begin;
+        for (std::size_t n = (ends.size() - 1) % 3; n < ends.size(); n += 3) {
+          joiner.add(gap, ends[n], true);
+          gap = ends[n];
+        }
+      }
+      if (gap < text.size()) joiner.add(gap, text.size(), false);
+      joiner.finish();
+    }
+    pieces.list = std::move(out);
+    return {};
+  }
+};
+
 class FixedLength final : public PreTokenizerStep {
  public:
   explicit FixedLength(std::int64_t length) : length_(length) {}
@@ -324,6 +366,10 @@ Result<Step> make_split(Fields& fields) {
   CYB_ASSIGN(const bool invert, fields.flag("invert", false));
   const bool one = pattern.is_object() && pattern.size() == 1 && pattern.begin()->is_string();
   if (one && pattern.begin().key() == "Regex") {
+    const bool from_right = *pattern.begin() == kDigitsFromTheRight;
+    if (from_right && behavior == Behavior::kIsolated && !invert) {
+      return Step(new DigitsFromTheRight());
+    }
     CYB_ASSIGN(Regex regex, Regex::compile(pattern.begin()->get_ref<const std::string&>()));
     return Step(new SplitRegex(std::move(regex), behavior, invert));
   }

@@ -16,6 +16,7 @@ namespace {
 
 // Steps of one match: enough for a run of one character as long as the text.
 constexpr std::uint32_t kMatchSteps = 1'000'000, kStepsPerByte = 32;
+constexpr std::size_t kStackBytes = std::size_t{1} << 20, kMaxStackBytes = std::size_t{1} << 27;
 constexpr std::uint32_t kHeapKib = 262'144;
 constexpr std::uint32_t kNestLimit = 100;
 
@@ -23,6 +24,7 @@ struct Free {
   void operator()(pcre2_code* p) const noexcept { pcre2_code_free(p); }
   void operator()(pcre2_compile_context* p) const noexcept { pcre2_compile_context_free(p); }
   void operator()(pcre2_match_context* p) const noexcept { pcre2_match_context_free(p); }
+  void operator()(pcre2_jit_stack* p) const noexcept { pcre2_jit_stack_free(p); }
   void operator()(pcre2_match_data* p) const noexcept { pcre2_match_data_free(p); }
 };
 template <class T>
@@ -71,6 +73,7 @@ struct RegexScan::State {
   std::string_view text;
   Owned<pcre2_match_data> data;
   Owned<pcre2_match_context> limits;
+  Owned<pcre2_jit_stack> stack;  // only where the small one of the library was too small
 };
 
 RegexScan::RegexScan(const Regex& regex, std::string_view text)
@@ -97,8 +100,13 @@ Result<RegexScan::Match> RegexScan::find(std::size_t from) {
                        state_->limits.get());
   };
   int rc = match(0);
-  // The compiled code has a small stack; the interpreter takes its memory from the heap.
-  if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = match(PCRE2_NO_JIT);
+  if (rc == PCRE2_ERROR_JIT_STACKLIMIT && !state_->stack) {
+    state_->stack.reset(pcre2_jit_stack_create(kStackBytes, kMaxStackBytes, nullptr));
+    if (state_->stack) {
+      pcre2_jit_stack_assign(state_->limits.get(), nullptr, state_->stack.get());
+      rc = match(0);
+    }
+  }
   if (rc == PCRE2_ERROR_NOMATCH) return Match{};
   if (rc < 0) {
     return fail(tokenizer_error(

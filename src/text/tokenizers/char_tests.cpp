@@ -18,6 +18,10 @@ bool is_white_space(char32_t c) noexcept {
          c == 0x3000;
 }
 
+bool is_decimal(char32_t c) noexcept {
+  return category(c) == UTF8PROC_CATEGORY_ND;
+}
+
 bool is_numeric(char32_t c) noexcept {
   const auto kind = category(c);
   return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;

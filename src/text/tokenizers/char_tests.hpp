@@ -4,6 +4,7 @@
 namespace cyb::text {
 
 bool is_white_space(char32_t c) noexcept;  // Unicode White_Space
+bool is_decimal(char32_t c) noexcept;      // Nd
 bool is_numeric(char32_t c) noexcept;      // Nd, Nl, No
 bool is_punctuation(char32_t c) noexcept;  // P*, and all of ASCII's
 bool is_mark(char32_t c) noexcept;         // Mn, Mc, Me
