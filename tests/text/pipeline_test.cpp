@@ -37,6 +37,7 @@ TEST(Regex, ReadsOnigurumasDialect) {
   EXPECT_EQ(matches(R"(\d{1,2}+)", "12345"), Texts{"12345"});  // no possessive form there
   EXPECT_EQ(matches(R"(\d{,2}x)", "123x"), Texts{"23x"});
   EXPECT_EQ(matches(R"([a-z&&[^b]]+)", "abca"), (Texts{"a", "ca"}));
+  EXPECT_EQ(matches(R"([\p{Ll}\p{N}&&[^b2]]+)", "Aab12c"), (Texts{"a", "1", "c"}));
   EXPECT_EQ(matches(R"(\s)", "\xE1\xA0\x8E\xC2\x85"), Texts{"\xC2\x85"});  // U+180E is no space
   EXPECT_EQ(matches(R"([^\S]+)",
                     "a \xE3\x80\x80"

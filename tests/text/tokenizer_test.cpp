@@ -324,7 +324,8 @@ TEST_P(LinearTime, LongRunsOfOneCharacter) {
 INSTANTIATE_TEST_SUITE_P(Tokenizer, LinearTime,
                          ::testing::Values("gpt2", "smollm", "qwen2", "llama3", "llama2", "gemma",
                                            "kinds/o200k", "kinds/unigram", "kinds/bert",
-                                           "kinds/clip", "kinds/deepseek", "kinds/tiny_aya"),
+                                           "kinds/clip", "kinds/deepseek", "kinds/kimi",
+                                           "kinds/tiny_aya"),
                          [](const auto& named) {
                            const std::string name(named.param);
                            return name.substr(name.find('/') + 1);

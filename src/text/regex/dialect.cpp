@@ -341,9 +341,41 @@ class Translator {
     ++at_;
     out_.resize(start);
     if (first.empty()) return fail(refused("an empty class"));
+    if (const std::string one = difference(first, ahead); !negative && !one.empty()) {
+      out_ += one;
+      return {};
+    }
     const std::string body = fmt::format("[{}{}]", negative ? "^" : "", first);
     out_ += ahead.empty() ? body : fmt::format("(?:{}{})", ahead, body);
     return {};
+  }
+
+  /// `[\p{Lu}\p{M}&&[^B]]` as one class, which repeats without a stack: the general categories
+  /// divide all characters, so the others and B are what it must not be. "" for other forms.
+  static std::string difference(std::string_view members, std::string_view ahead) {
+    constexpr std::string_view kAhead = "(?=[^";
+    if (!ahead.starts_with(kAhead) || ahead.find("(?=", 1) != std::string_view::npos) return {};
+    constexpr std::string_view kAll =
+        "LuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCoCn";
+    std::string others(kAll);
+    for (; !members.empty(); members.remove_prefix(members.find('}') + 1)) {
+      const std::size_t close = members.find('}');
+      if (!members.starts_with("\\p{") || close > 5 || close < 4) return {};
+      const std::string_view name = members.substr(3, close - 3);
+      bool known = false;
+      for (std::size_t at = 0; at < others.size();) {
+        const bool hit = std::string_view(others).substr(at, 2).starts_with(name);
+        if (hit) others.erase(at, 2);
+        known = known || hit;
+        at += hit ? 0 : 2;
+      }
+      if (!known) return {};
+    }
+    std::string out = "[^";
+    for (std::size_t at = 0; at < others.size(); at += 2) {
+      out += fmt::format("\\p{{{}}}", std::string_view(others).substr(at, 2));
+    }
+    return out.append(ahead.substr(kAhead.size(), ahead.size() - kAhead.size() - 2)) + "]";
   }
 
   /// The members up to "]", "&&" or "[".
