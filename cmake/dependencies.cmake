@@ -9,6 +9,7 @@ pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 
 pkg_check_modules(blake3 QUIET IMPORTED_TARGET libblake3)

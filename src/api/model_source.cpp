@@ -73,8 +73,11 @@ Result<ImportedModel> import_with_key(const std::string& source, const std::stri
   Store store;
   CYB_ASSIGN(const std::string staged, store.staging_path());
   ImportedModel imported;
-  const ImportOptions import_options{
-      .name = name, .progress = options.progress, .stop = options.stop, .dims = options.dims};
+  const ImportOptions import_options{.name = name,
+                                     .progress = options.progress,
+                                     .stop = options.stop,
+                                     .dims = options.dims,
+                                     .tokenizer_only = options.tokenizer_only};
   CYB_TRY(import_model(source, staged, import_options, imported.report));
   const auto before = store.find(imported.report.name);
   auto stored = store.add(staged, imported.report.name, key);
@@ -117,6 +120,10 @@ bool looks_like_path(const std::string& what) {
 
 Result<ImportedModel> import_to(const std::string& source, const std::string& out_path,
                                 const std::string& name, const SourceOptions& options) {
+  // A tokenizer alone is not what the source would become.
+  if (out_path.empty() && options.tokenizer_only) {
+    return import_with_key(source, name, nullptr, options);
+  }
   if (out_path.empty()) {
     CYB_ASSIGN(SourceKey key, source_key(source));
     CYB_ASSIGN(key.content, content_of(source, key, options.stop));
@@ -130,8 +137,11 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
   }
   ImportedModel imported;
   imported.path = out_path;
-  const ImportOptions import_options{
-      .name = name, .progress = options.progress, .stop = options.stop, .dims = options.dims};
+  const ImportOptions import_options{.name = name,
+                                     .progress = options.progress,
+                                     .stop = options.stop,
+                                     .dims = options.dims,
+                                     .tokenizer_only = options.tokenizer_only};
   CYB_TRY(import_model(source, out_path, import_options, imported.report));
   if (options.on_imported) options.on_imported(imported.report);
   return imported;

@@ -22,6 +22,7 @@ struct SourceOptions {
   std::stop_token stop;
   // Named dimensions of an ONNX file that an import fixes.
   std::vector<std::pair<std::string, std::int64_t>> dims = {};
+  bool tokenizer_only = false;  // of an import: the vocabulary without the tensors
 };
 
 struct ImportedModel {

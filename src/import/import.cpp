@@ -69,8 +69,15 @@ Error no_dims() {
 
 Result<ModelDraft> read_source(const std::string& path, ImportReport& report,
                                const ImportOptions& options) {
+  std::error_code code;
   report.source = path;
+  if (options.tokenizer_only && std::filesystem::is_directory(path, code)) {
+    return hf::read_folder_tokenizer_alone(path, report, options);
+  }
   CYB_ASSIGN(const Source source, classify(path));
+  if (options.tokenizer_only && source.kind != SourceKind::kGguf) {
+    return fail(invalid_input("a tokenizer alone comes from a GGUF file or a checkpoint folder"));
+  }
   if (source.kind == SourceKind::kGguf && !options.dims.empty()) return fail(no_dims());
   if (source.kind == SourceKind::kGguf) return gguf::read_gguf(path, report, options);
   if (source.kind == SourceKind::kOnnx) return onnx::read_onnx(path, report, options);

@@ -9,6 +9,7 @@
 
 #include "base/json_text.hpp"
 #include "base/utf8.hpp"
+#include "text/pipeline/pipeline_table.hpp"
 #include "text/template/chat_template.hpp"
 #include "text/tokenizer.hpp"
 
@@ -19,10 +20,11 @@ void set_id(ConfigTable& table, const char* key, std::optional<std::int32_t> id)
   if (id) table.set(key, std::int64_t{*id});
 }
 
-ConfigTable tokenizer_table(const TokenizerConfig& config) {
+Result<ConfigTable> tokenizer_table(const TokenizerConfig& config) {
   ConfigTable out;
+  const bool preset = config.pipeline.empty();
   out.set("type", std::string(tokenizer_kind_name(config.type)));
-  if (config.type == TokenizerKind::kBpe)
+  if (config.type == TokenizerKind::kBpe && preset)
     out.set("pre", std::string(pre_tokenizer_name(config.pre)));
   set_id(out, "bos_token_id", config.bos_token_id);
   set_id(out, "pad_token_id", config.pad_token_id);
@@ -37,9 +39,17 @@ ConfigTable tokenizer_table(const TokenizerConfig& config) {
     out.set("split_words", config.split_words);
     out.set("byte_fallback", config.byte_fallback);
     out.set("fuse_unk", config.fuse_unk);
-  } else {
+  } else if (preset) {
     out.set("ignore_merges", config.ignore_merges);
     out.set("nfc", config.nfc);
+  } else {
+    out.set("ignore_merges", config.ignore_merges);
+    out.set("byte_fallback", config.byte_fallback);
+    out.set("fuse_unk", config.fuse_unk);
+  }
+  if (!preset) {
+    CYB_ASSIGN(ConfigTable pipeline, pipeline_table(config.pipeline));
+    out.set("pipeline", std::move(pipeline));
   }
   return out;
 }
@@ -114,10 +124,12 @@ void fill_vocabulary(const TokenizerParts& parts, std::int64_t n_tokens, std::in
 Result<void> place_vocabulary(TokenizerParts parts, std::int64_t n_rows, ModelDraft& draft,
                               ImportReport& report) {
   CYB_TRY(check_ids(parts.config, n_rows));
-  draft.config.set("tokenizer", tokenizer_table(parts.config));
+  CYB_ASSIGN(ConfigTable table, tokenizer_table(parts.config));
+  draft.config.set("tokenizer", std::move(table));
   const TokenizerConfig& config = parts.config;
   report.tokenizer = tokenizer_kind_name(config.type);
-  report.tokenizer_pre = config.type == TokenizerKind::kBpe ? pre_tokenizer_name(config.pre) : "";
+  const bool named = config.type == TokenizerKind::kBpe && config.pipeline.empty();
+  report.tokenizer_pre = named ? pre_tokenizer_name(config.pre) : "";
   report.add_bos = config.add_bos_token;
   report.add_eos = config.add_eos_token;
   if (config.bos_token_id) report.bos = report_token(parts.vocabulary, *config.bos_token_id);
@@ -137,6 +149,19 @@ Result<void> place_vocabulary(TokenizerParts parts, std::int64_t n_rows, ModelDr
   fill_vocabulary(parts, n_tokens, n_rows, draft.vocab);
   CYB_TRY(Tokenizer::create(std::move(parts)));
   return {};
+}
+
+Result<void> place_tokenizer_alone(TokenizerParts parts, ModelDraft& draft, ImportReport& report) {
+  if (parts.config.type == TokenizerKind::kNone) {
+    return fail(invalid_input("the source has no tokenizer"));
+  }
+  draft.config.set("model_type", "tokenizer");
+  draft.config.set("parameters", std::int64_t{0});
+  report.name = draft.name;
+  report.family = "tokenizer";
+  report.model_type = "tokenizer";
+  const std::int64_t n_rows = parts.vocabulary.size();
+  return place_vocabulary(std::move(parts), n_rows, draft, report);
 }
 
 void place_template(std::string_view source, ModelDraft& draft, ImportReport& report) {

@@ -15,6 +15,9 @@ namespace cyb {
 Result<void> place_vocabulary(TokenizerParts parts, std::int64_t n_rows, ModelDraft& draft,
                               ImportReport& report);
 
+/// A draft of a tokenizer alone: model_type "tokenizer", no tensor.
+Result<void> place_tokenizer_alone(TokenizerParts parts, ModelDraft& draft, ImportReport& report);
+
 /// The chat part (format custom) for a template of the source, and whether the template engine
 /// takes it. Empty: no chat part.
 void place_template(std::string_view source, ModelDraft& draft, ImportReport& report);

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "text/pipeline/pipeline_table.hpp"
+
 namespace cyb {
 namespace {
 
@@ -61,10 +63,14 @@ Result<void> read_flags(const ConfigTable& config, TokenizerConfig& out) {
 Result<TokenizerConfig> read_tokenizer_config(const ConfigTable& config) {
   CYB_ASSIGN(const std::string type_name, config.string_or("tokenizer.type", "none"));
   CYB_ASSIGN(const TokenizerKind type, parse_tokenizer_kind(type_name));
+  const ConfigValue* pipeline = config.at("tokenizer.pipeline");
+  const bool has_pipeline = pipeline != nullptr && pipeline->table() != nullptr;
   CYB_ASSIGN(const std::string pre_name,
-             config.string_or("tokenizer.pre", type == TokenizerKind::kBpe ? "gpt2" : "none"));
+             config.string_or("tokenizer.pre",
+                              type == TokenizerKind::kBpe && !has_pipeline ? "gpt2" : "none"));
   CYB_ASSIGN(const PreTokenizer pre, parse_pre_tokenizer(pre_name));
   TokenizerConfig out = tokenizer_preset(type, pre);
+  if (has_pipeline) out.pipeline = pipeline_text(*pipeline->table());
   CYB_TRY(read_flags(config, out));
   CYB_ASSIGN(
       const std::string prefix,

@@ -1,33 +1,25 @@
-// GGUF vocabularies: models "gpt2" (byte-level BPE) and "llama" (SentencePiece). Names of
-// pre-tokenizers are accepted only where the expression and the normalisation of the checkpoints
-// behind the name are the ones built here.
+// GGUF vocabularies: models "gpt2" (byte-level BPE), "llama" and "gemma4" (SentencePiece BPE), "t5"
+// (unigram) and "bert" (WordPiece). Names of pre-tokenizers come from one table.
 #include "text/gguf_vocabulary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "base/limits.hpp"
+#include "text/gguf_pre_tokenizers.hpp"
+#include "text/normalizers/steps.hpp"
 #include "text/tokenizers/byte_level.hpp"
 #include "text/tokenizers/space_mark.hpp"
 
 namespace cyb {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, PreTokenizer>, 9> kPreNames{{
-    {"gpt-2", PreTokenizer::kGpt2},
-    {"phi-2", PreTokenizer::kGpt2},
-    {"smollm", PreTokenizer::kSmollm},
-    {"starcoder", PreTokenizer::kSmollm},
-    {"refact", PreTokenizer::kSmollm},
-    {"qwen2", PreTokenizer::kQwen2},
-    {"deepseek-r1-qwen", PreTokenizer::kQwen2},
-    {"llama3", PreTokenizer::kLlama3},
-    {"llama-bpe", PreTokenizer::kLlama3},
-}};
+using nlohmann::json;
 
 // Ends of a turn or of a text by their usual names: a file names one as EOS, a model may write the
 // other.
@@ -39,19 +31,68 @@ Error vocab_error(std::string text) {
   return Error(ErrorKind::kFormat, "F34", "vocab: " + std::move(text));
 }
 
-Result<void> choose_pre(const GgufVocabulary& source, TokenizerParts& parts) {
+/// What the file leaves to the model's kind.
+struct Defaults {
+  bool add_bos = false, add_eos = false;
+};
+
+Result<void> choose_pre(const GgufVocabulary& source, TokenizerParts& parts, Defaults& defaults) {
   if (source.pre.empty() || source.pre == "default") {
     parts.config = tokenizer_preset(TokenizerKind::kBpe, PreTokenizer::kGpt2);
     parts.assumptions.push_back(fmt::format("tokenizer.ggml.pre is {}: GPT-2's pre-tokenizer",
                                             source.pre.empty() ? "absent" : "\"default\""));
     return {};
   }
-  for (const auto& [name, pre] : kPreNames) {
-    if (name != source.pre) continue;
-    parts.config = tokenizer_preset(TokenizerKind::kBpe, pre);
-    return {};
+  CYB_ASSIGN(text::GgufPre pre, text::gguf_pre(source.pre));
+  parts.config = std::move(pre.config);
+  defaults = {pre.add_bos || pre.add_sep, pre.add_sep};
+  return {};
+}
+
+json strip_step() {
+  return {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
+}
+
+/// sentencepiece's own order: character map, white space, one space in front.
+void choose_unigram(const GgufVocabulary& source, TokenizerParts& parts) {
+  parts.config.type = TokenizerKind::kUnigram;
+  json normal = json::array();
+  if (!source.charsmap.empty()) {
+    normal.push_back({{"type", "Precompiled"},
+                      {"precompiled_charsmap", text::base64_text(source.charsmap)},
+                      {"longest_prefix", true}});
   }
-  return fail(not_built(fmt::format("tokenizer.ggml.pre \"{}\"", source.pre)));
+  if (source.remove_extra_whitespaces.value_or(true)) {
+    normal.push_back(strip_step());
+    normal.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
+  }
+  const char* scheme = source.add_space_prefix.value_or(true) ? "always" : "never";
+  const json mark{{"type", "Metaspace"},
+                  {"replacement", text::kSpaceMark},
+                  {"prepend_scheme", scheme},
+                  {"split", false}};
+  json decoders = json::array({{{"type", "ByteFallback"}}, mark});
+  parts.config.pipeline = json{
+      {"normalizer", std::move(normal)},
+      {"pre_tokenizer", json::array({mark})},
+      {"decoder",
+       std::move(decoders)}}.dump();
+}
+
+void choose_word_piece(const GgufVocabulary& source, TokenizerParts& parts) {
+  parts.config.type = TokenizerKind::kWordPiece;
+  const bool lower = source.lowercase.value_or(true);
+  json normal{{"type", "BertNormalizer"},
+              {"clean_text", true},
+              {"handle_chinese_chars", true},
+              {"strip_accents", source.strip_accents.value_or(lower)},
+              {"lowercase", lower}};
+  parts.config.pipeline =
+      json{{"normalizer", json::array({std::move(normal)})},
+           {"pre_tokenizer", json::array({{{"type", "BertPreTokenizer"}}})},
+           {"decoder", json::array({{{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}})},
+           {"model", {{"continuing_subword_prefix", "##"}}}}
+          .dump();
 }
 
 Result<TokenType> type_of(const GgufVocabulary& source, std::size_t id) {
@@ -68,6 +109,12 @@ Result<TokenType> type_of(const GgufVocabulary& source, std::size_t id) {
   return static_cast<TokenType>(type);
 }
 
+/// GGUF files mark the starts of words, WordPiece the continuations.
+std::string word_piece_text(std::string_view text) {
+  if (text.starts_with(text::kSpaceMark)) return std::string(text.substr(3));
+  return "##" + std::string(text);
+}
+
 Result<void> fill_vocabulary(const GgufVocabulary& source, TokenizerParts& parts) {
   if (source.tokens.empty()) return fail(vocab_error("tokenizer.ggml.tokens is missing"));
   const auto same_size = [&](std::size_t size) {
@@ -81,16 +128,20 @@ Result<void> fill_vocabulary(const GgufVocabulary& source, TokenizerParts& parts
   for (const std::string_view token : source.tokens) n_bytes += token.size();
   parts.vocabulary.reserve(source.tokens.size(), n_bytes);
   const bool spm = parts.config.type == TokenizerKind::kSpm;
+  const bool scored =
+      (spm || parts.config.type == TokenizerKind::kUnigram) && !source.scores.empty();
+  const bool words = parts.config.type == TokenizerKind::kWordPiece;
   for (std::size_t id = 0; id < source.tokens.size(); ++id) {
     CYB_ASSIGN(const TokenType type, type_of(source, id));
-    const float score = spm ? source.scores[id] : 0.0F;
+    const float score = scored ? source.scores[id] : 0.0F;
     // Files of Gemma write the spaces of user-defined tokens as spaces, those of all others as
     // U+2581.
     const bool spaces = spm && type == TokenType::kUserDefined &&
                         source.tokens[id].find(' ') != std::string_view::npos;
-    const std::string marked = spaces ? text::marked_spaces(source.tokens[id]) : std::string();
-    CYB_TRY(
-        parts.vocabulary.add({spaces ? std::string_view(marked) : source.tokens[id], type, score}));
+    std::string other = spaces ? text::marked_spaces(source.tokens[id]) : std::string();
+    if (words && type == TokenType::kNormal) other = word_piece_text(source.tokens[id]);
+    CYB_TRY(parts.vocabulary.add(
+        {other.empty() ? source.tokens[id] : std::string_view(other), type, score}));
     if (type == TokenType::kUnknown) parts.special_ids.push_back(static_cast<std::int32_t>(id));
   }
   return parts.vocabulary.finish();
@@ -162,36 +213,69 @@ Result<void> fill_merges(const GgufVocabulary& source, TokenizerParts& parts) {
 
 }  // namespace
 
-Result<TokenizerParts> vocabulary_from_gguf(const GgufVocabulary& given) {
-  GgufVocabulary source = given;
-  TokenizerParts parts;
-  const bool bpe = source.model == "gpt2";
-  if (bpe) {
-    CYB_TRY(choose_pre(source, parts));
-  } else if (source.model == "llama") {
+namespace {
+
+Result<void> choose_model(GgufVocabulary& source, TokenizerParts& parts, Defaults& defaults) {
+  if (source.model == "gpt2") return choose_pre(source, parts, defaults);
+  if (source.model == "llama") {
     parts.config = tokenizer_preset(TokenizerKind::kSpm, PreTokenizer::kNone);
     if (source.scores.empty()) return fail(vocab_error("tokenizer.ggml.scores is missing"));
     default_spm_ids(source, parts);
-  } else {
-    return fail(not_built(fmt::format("tokenizer.ggml.model \"{}\"", source.model)));
+    defaults.add_bos = true;
+    return {};
   }
+  if (source.model == "gemma4") {  // characters, merged by rank
+    parts.config = tokenizer_preset(TokenizerKind::kSpm, PreTokenizer::kNone);
+    source.add_space_prefix = source.add_space_prefix.value_or(false);
+    source.scores = {};
+    defaults.add_bos = true;
+    return {};
+  }
+  if (source.model == "t5") {
+    if (source.scores.empty()) return fail(vocab_error("tokenizer.ggml.scores is missing"));
+    choose_unigram(source, parts);
+    defaults.add_eos = true;
+    return {};
+  }
+  if (source.model == "bert") {
+    choose_word_piece(source, parts);
+    // [CLS] text [SEP] takes the places of BOS and EOS.
+    if (!source.bos_id) source.bos_id = source.cls_id.value_or(101);
+    if (!source.eos_id) source.eos_id = source.sep_id.value_or(102);
+    if (!source.unk_id) source.unk_id = 100;
+    defaults = {true, true};
+    return {};
+  }
+  return fail(not_built(fmt::format("tokenizer.ggml.model \"{}\"", source.model)));
+}
+
+}  // namespace
+
+Result<TokenizerParts> vocabulary_from_gguf(const GgufVocabulary& given) {
+  GgufVocabulary source = given;
+  TokenizerParts parts;
+  Defaults defaults;
+  CYB_TRY(choose_model(source, parts, defaults));
+  const bool merged = source.model == "gpt2" || source.model == "gemma4";
   CYB_TRY(fill_vocabulary(source, parts));
   CYB_TRY(set_ids(source, parts));
-  if (bpe) CYB_TRY(fill_merges(source, parts));
+  if (merged) CYB_TRY(fill_merges(source, parts));
 
   TokenizerConfig& config = parts.config;
-  const bool bos_by_default = !bpe || config.pre == PreTokenizer::kLlama3;
-  config.add_bos_token = source.add_bos.value_or(bos_by_default && config.bos_token_id.has_value());
-  config.add_eos_token = source.add_eos.value_or(false);
-  if (bpe) {
-    if (source.add_space_prefix.value_or(false)) {
-      return fail(not_built("tokenizer.ggml.add_space_prefix of a byte-level vocabulary"));
-    }
-    return parts;
-  }
-  config.add_space_prefix = source.add_space_prefix.value_or(true);
+  config.add_bos_token = source.add_bos.value_or(defaults.add_bos) &&
+                         (source.add_bos.has_value() || config.bos_token_id.has_value());
+  const bool ends = source.add_sep.value_or(defaults.add_eos) || source.add_eos.value_or(false);
+  config.add_eos_token = source.add_eos.value_or(ends) || source.add_sep.value_or(false);
   const auto& types = source.token_types;
-  config.byte_fallback = std::find(types.begin(), types.end(), 6) != types.end();
+  const bool bytes = std::find(types.begin(), types.end(), 6) != types.end();
+  if (config.type == TokenizerKind::kSpm) {
+    config.add_space_prefix = source.add_space_prefix.value_or(true);
+    config.byte_fallback = bytes;
+  } else if (config.type == TokenizerKind::kUnigram) {
+    config.byte_fallback = bytes;
+  } else if (source.add_space_prefix.value_or(false) && config.type == TokenizerKind::kBpe) {
+    return fail(not_built("tokenizer.ggml.add_space_prefix of a byte-level vocabulary"));
+  }
   return parts;
 }
 

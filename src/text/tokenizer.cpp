@@ -8,10 +8,13 @@
 #include "base/limits.hpp"
 #include "base/utf8.hpp"
 #include "text/normalizers/nfc.hpp"
+#include "text/pipeline/pipeline.hpp"
 #include "text/pretokenizers/pretokenizer.hpp"
+#include "text/tokenizers/added_tokens.hpp"
 #include "text/tokenizers/piece_encoder.hpp"
 #include "text/tokenizers/space_mark.hpp"
-#include "text/tokenizers/special_matcher.hpp"
+#include "text/tokenizers/unigram.hpp"
+#include "text/tokenizers/word_table.hpp"
 
 namespace cyb {
 namespace {
@@ -31,7 +34,10 @@ struct Tokenizer::Impl {
   Vocabulary vocabulary;
   text::PieceTable pieces;
   text::PieceEncoder encoder;
-  text::SpecialMatcher matcher;
+  text::Unigram unigram;
+  text::WordTable words;
+  text::AddedTokens added;
+  std::unique_ptr<text::Pipeline> pipeline;
   text::NextPiece next_piece = nullptr;
   std::vector<bool> control;  // [V]
 
@@ -40,8 +46,15 @@ struct Tokenizer::Impl {
   Result<void> add_specials(std::vector<std::int32_t> special_ids, bool by_score);
   Result<void> encode_text(std::string_view whole, const std::vector<text::ControlRun>& runs,
                            text::EncodeScratch& scratch) const;
-  Result<void> encode_fragment(std::string_view fragment, bool first,
+  Result<void> encode_fragment(std::string_view fragment, text::FragmentPlace place,
                                text::EncodeScratch& scratch) const;
+  Result<void> build_model(const std::vector<MergePair>& merges);
+  Result<bool> drops_start(std::string_view fragment) const;
+  Result<void> encode_pieces(std::string_view fragment, bool first, bool shifted,
+                             text::EncodeScratch& scratch) const;
+  Result<void> encode_piece(std::string_view piece, text::EncodeScratch& scratch) const;
+  Result<void> encode_normal(std::string_view fragment, bool first, text::EncodeScratch& scratch,
+                             bool shifted = false) const;
   Result<void> encode_bpe(std::string_view fragment, text::EncodeScratch& scratch) const;
   Result<void> encode_spm(std::string_view fragment, bool first,
                           text::EncodeScratch& scratch) const;
@@ -89,7 +102,7 @@ Result<void> Tokenizer::Impl::add_specials(std::vector<std::int32_t> special_ids
   control.assign(static_cast<std::size_t>(vocabulary.size()), false);
   // Runs of spaces (Gemma): where scores decide, as in SentencePiece itself, they match before any
   // merge; a list of merges leads to them by itself.
-  if (by_score) matcher.treat_marks_as_spaces();
+  if (by_score) added.treat_marks_as_spaces();
   for (const std::int32_t id : special_ids) {
     if (!vocabulary.contains(id)) {
       return fail(tokenizer_error(fmt::format("special token {} is not in the vocabulary", id)));
@@ -97,8 +110,7 @@ Result<void> Tokenizer::Impl::add_specials(std::vector<std::int32_t> special_ids
     const bool user = vocabulary.type(id) == TokenType::kUserDefined;
     control[static_cast<std::size_t>(id)] = !user;
     const auto kind = user ? text::MatchKind::kEverywhere : text::MatchKind::kControlOnly;
-    const std::string_view token = vocabulary.text(id);
-    CYB_TRY(matcher.add(id, token, kind));
+    CYB_TRY(added.add(id, vocabulary.text(id), kind, pipeline.get()));
   }
   return {};
 }
@@ -108,11 +120,51 @@ Result<void> Tokenizer::Impl::build(TokenizerParts parts) {
   vocabulary = std::move(parts.vocabulary);
   if (config.type == TokenizerKind::kNone) return {};
   CYB_TRY(check_ids());
+  if (!config.pipeline.empty()) {
+    CYB_ASSIGN(pipeline, text::Pipeline::make(config.pipeline, config));
+    for (const auto* ids : {&pipeline->before(), &pipeline->after()}) {
+      if (std::ranges::all_of(*ids, [&](auto id) { return vocabulary.contains(id); })) continue;
+      return fail(invalid_config("tokenizer.pipeline", "frame: an id is no token"));
+    }
+  } else if (config.type != TokenizerKind::kBpe && config.type != TokenizerKind::kSpm) {
+    return fail(invalid_config("tokenizer.pipeline", "this type of tokenizer needs one"));
+  }
   CYB_TRY(add_specials(std::move(parts.special_ids),
                        config.type == TokenizerKind::kSpm && parts.merges.empty()));
-  pieces.build(vocabulary, config.type);
+  pieces.build(vocabulary, config.type, pipeline ? pipeline->decoding() : nullptr);
   next_piece = text::next_piece(config.pre);
-  return encoder.build(config, vocabulary, pieces, parts.merges);
+  return build_model(parts.merges);
+}
+
+Result<void> Tokenizer::Impl::build_model(const std::vector<MergePair>& merges) {
+  if (config.type == TokenizerKind::kUnigram) return unigram.build(config, vocabulary);
+  if (config.type == TokenizerKind::kWordPiece || config.type == TokenizerKind::kWordLevel) {
+    return words.build(config, vocabulary, {pipeline->word_prefix(), pipeline->max_word_chars()});
+  }
+  text::PieceShape shape;
+  if (pipeline && config.type == TokenizerKind::kBpe) {
+    shape = {!pipeline->takes_bytes(), pipeline->word_suffix()};
+    if (!pipeline->word_prefix().empty()) {
+      return fail(not_built("continuing_subword_prefix of a BPE model"));
+    }
+  }
+  return encoder.build(config, vocabulary, pieces, merges, std::move(shape));
+}
+
+Result<void> Tokenizer::Impl::encode_piece(std::string_view piece,
+                                           text::EncodeScratch& scratch) const {
+  if (config.type == TokenizerKind::kUnigram) return unigram.encode(piece, scratch);
+  if (config.type == TokenizerKind::kBpe) return encoder.encode(piece, scratch);
+  return words.encode(piece, scratch);
+}
+
+/// The rest of a pipeline for a text that is normalised and has no added tokens in it.
+Result<void> Tokenizer::Impl::encode_pieces(std::string_view fragment, bool first, bool shifted,
+                                            text::EncodeScratch& scratch) const {
+  text::Pieces cut{std::string(fragment), {{0, fragment.size(), first}}, shifted};
+  CYB_TRY(pipeline->cut(cut));
+  for (const text::Piece& piece : cut.list) CYB_TRY(encode_piece(cut.of(piece), scratch));
+  return {};
 }
 
 Result<void> Tokenizer::Impl::encode_bpe(std::string_view fragment,
@@ -153,31 +205,62 @@ Result<void> Tokenizer::Impl::encode_spm(std::string_view fragment, bool first,
   return encoder.encode(all.substr(begin), scratch);
 }
 
-Result<void> Tokenizer::Impl::encode_fragment(std::string_view fragment, bool first,
+/// The normalizers leave nothing of the first character.
+Result<bool> Tokenizer::Impl::drops_start(std::string_view fragment) const {
+  std::size_t size = 1;
+  while (size < fragment.size() && (static_cast<unsigned char>(fragment[size]) & 0xC0U) == 0x80U)
+    ++size;
+  std::string start(fragment.substr(0, size));
+  CYB_TRY(pipeline->normalize(start));
+  return start.empty();
+}
+
+Result<void> Tokenizer::Impl::encode_normal(std::string_view fragment, bool first,
+                                            text::EncodeScratch& scratch, bool shifted) const {
+  if (fragment.empty()) return {};
+  if (config.type == TokenizerKind::kSpm) return encode_spm(fragment, first, scratch);
+  return pipeline ? encode_pieces(fragment, first, shifted, scratch)
+                  : encode_bpe(fragment, scratch);
+}
+
+Result<void> Tokenizer::Impl::encode_fragment(std::string_view fragment, text::FragmentPlace place,
                                               text::EncodeScratch& scratch) const {
   if (fragment.empty()) return {};
-  std::string normal;
-  if (config.nfc && !text::is_quickly_nfc(fragment)) {
-    CYB_ASSIGN(normal, text::nfc(fragment));
-    fragment = normal;
+  if (!pipeline) {
+    std::string normal;
+    if (config.nfc && !text::is_quickly_nfc(fragment)) {
+      CYB_ASSIGN(normal, text::nfc(fragment));
+      fragment = normal;
+    }
+    return encode_normal(fragment, place.first, scratch);
   }
-  return config.type == TokenizerKind::kBpe ? encode_bpe(fragment, scratch)
-                                            : encode_spm(fragment, first, scratch);
+  if (!pipeline->normalizes() && !added.has_normalized()) {
+    return encode_normal(fragment, place.first, scratch);
+  }
+  std::string normal(fragment);
+  CYB_TRY(pipeline->normalize(normal));
+  bool shifted = false;
+  if (place.first) {
+    CYB_ASSIGN(shifted, drops_start(fragment));
+  }
+  if (!added.has_normalized()) return encode_normal(normal, place.first, scratch, shifted);
+  return added.walk_normalized(
+      normal, place.control,
+      [&](std::string_view part, text::FragmentPlace inner) {
+        return encode_normal(part, place.first && inner.first, scratch, shifted);
+      },
+      [&](std::int32_t id) { scratch.ids.push_back(id); });
 }
 
 Result<void> Tokenizer::Impl::encode_text(std::string_view whole,
                                           const std::vector<text::ControlRun>& runs,
                                           text::EncodeScratch& scratch) const {
-  std::size_t run = 0;
-  for (std::size_t at = 0; at <= whole.size();) {
-    const text::SpecialMatch match = matcher.find(whole, at, runs, run);
-    const std::size_t end = match.id < 0 ? whole.size() : match.begin;
-    CYB_TRY(encode_fragment(whole.substr(at, end - at), at == 0, scratch));
-    if (match.id < 0) break;
-    scratch.ids.push_back(match.id);
-    at = match.end;
-  }
-  return {};
+  return added.walk(
+      whole, runs,
+      [&](std::string_view part, text::FragmentPlace place) {
+        return encode_fragment(part, place, scratch);
+      },
+      [&](std::int32_t id) { scratch.ids.push_back(id); });
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::Impl::run(std::string_view whole,
@@ -196,9 +279,14 @@ Result<std::vector<std::int32_t>> Tokenizer::Impl::run(std::string_view whole,
   }
   text::EncodeScratch scratch;
   scratch.ids.reserve(whole.size() / 4 + 8);
+  const bool frame = options.add_special && pipeline && pipeline->has_frame();
+  if (frame) scratch.ids = pipeline->before();
   if (options.add_special && config.add_bos_token) scratch.ids.push_back(*config.bos_token_id);
   CYB_TRY(encode_text(whole, runs, scratch));
   if (options.add_special && config.add_eos_token) scratch.ids.push_back(config.eos_token_ids[0]);
+  if (frame) {
+    scratch.ids.insert(scratch.ids.end(), pipeline->after().begin(), pipeline->after().end());
+  }
   return std::move(scratch.ids);
 }
 
@@ -242,13 +330,25 @@ void Tokenizer::guard_markers(std::span<const std::string> literals) {
     const bool written = std::any_of(
         literals.begin(), literals.end(),
         [&](const std::string& literal) { return literal.find(token) != std::string::npos; });
-    if (written) impl_->matcher.set_kind(id, text::MatchKind::kControlOnly);
+    if (written) impl_->added.set_kind(id, text::MatchKind::kControlOnly);
   }
 }
 
 std::string_view Tokenizer::piece(std::int32_t id) const noexcept {
   const bool known = impl_->config.type != TokenizerKind::kNone && impl_->vocabulary.contains(id);
   return known ? impl_->pieces.piece(id) : std::string_view();
+}
+
+std::string Tokenizer::first_piece(std::int32_t id) const {
+  const text::Decoding* decoding = impl_->pipeline ? impl_->pipeline->decoding() : nullptr;
+  if (decoding == nullptr || !impl_->vocabulary.contains(id)) return std::string(piece(id));
+  return decoding->render(impl_->vocabulary.text(id), true);
+}
+
+DecodeEnds Tokenizer::decode_ends() const noexcept {
+  const text::Decoding* decoding = impl_->pipeline ? impl_->pipeline->decoding() : nullptr;
+  if (decoding != nullptr) return {decoding->strips_start(), decoding->strips_end()};
+  return {config().type == TokenizerKind::kSpm && config().add_space_prefix, false};
 }
 
 bool Tokenizer::is_control(std::int32_t id) const noexcept {

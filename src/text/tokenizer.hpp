@@ -33,6 +33,11 @@ struct DecodeOptions {
   bool strip_space_prefix = true;  // drop the one leading space that encode() added (spm)
 };
 
+/// What decoding drops at the two ends of a text.
+struct DecodeEnds {
+  bool first_space = false, last_space = false;
+};
+
 class Tokenizer {
  public:
   /// Errors: F34, InvalidConfig, Tokenizer, naming the id at fault.
@@ -64,6 +69,10 @@ class Tokenizer {
   /// The bytes that a token stands for (not always whole UTF-8); empty for an id outside the
   /// vocabulary.
   std::string_view piece(std::int32_t id) const noexcept;
+
+  /// piece() where the token is the first of a text.
+  std::string first_piece(std::int32_t id) const;
+  DecodeEnds decode_ends() const noexcept;
 
   /// Control and unknown tokens, and those listed as special: never part of an answer's text.
   bool is_control(std::int32_t id) const noexcept;
@@ -97,7 +106,9 @@ class StreamDecoder {
  private:
   const Tokenizer* tokenizer_;
   DecodeOptions options_;
-  bool at_start_;
+  bool at_start_;       // no token was pushed
+  bool blank_ = true;   // no text came out
+  bool space_ = false;  // one space was held back at the end
   std::string held_;
 };
 

@@ -8,8 +8,13 @@
 namespace cyb {
 namespace {
 
-constexpr std::array<std::pair<TokenizerKind, std::string_view>, 3> kKinds{
-    {{TokenizerKind::kBpe, "bpe"}, {TokenizerKind::kSpm, "spm"}, {TokenizerKind::kNone, "none"}}};
+constexpr std::array<std::pair<TokenizerKind, std::string_view>, 6> kKinds{
+    {{TokenizerKind::kBpe, "bpe"},
+     {TokenizerKind::kSpm, "spm"},
+     {TokenizerKind::kUnigram, "unigram"},
+     {TokenizerKind::kWordPiece, "wordpiece"},
+     {TokenizerKind::kWordLevel, "wordlevel"},
+     {TokenizerKind::kNone, "none"}}};
 constexpr std::array<std::pair<PreTokenizer, std::string_view>, 5> kPres{
     {{PreTokenizer::kNone, "none"},
      {PreTokenizer::kGpt2, "gpt2"},

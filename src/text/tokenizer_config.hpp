@@ -14,8 +14,11 @@
 namespace cyb {
 
 enum class TokenizerKind : std::uint8_t {
-  kBpe,   // byte-level BPE (model-format 7.2)
-  kSpm,   // SentencePiece BPE (7.4)
+  kBpe,        // byte-level BPE (model-format 7.2); with a pipeline BPE of any kind (7.8)
+  kSpm,        // SentencePiece BPE (7.4)
+  kUnigram,    // Viterbi over piece scores (7.8); always with a pipeline, as the next two
+  kWordPiece,  // (7.5)
+  kWordLevel,
   kNone,  // a model of ids: no text
 };
 
@@ -31,7 +34,7 @@ enum class SpacePrefix : std::uint8_t {
 /// Keys of `[tokenizer]` in the config part (spec model-format 4.4); key = field name where not
 /// said otherwise.
 struct TokenizerConfig {
-  TokenizerKind type = TokenizerKind::kNone;  // "bpe", "spm", "none"
+  TokenizerKind type = TokenizerKind::kNone;  // "bpe", "spm", "unigram", "wordpiece", ...
   PreTokenizer pre = PreTokenizer::kNone;     // "none", "gpt2", "smollm", "qwen2", "llama3"
   std::optional<std::int32_t> bos_token_id, pad_token_id, unk_token_id;
   std::vector<std::int32_t> eos_token_ids;
@@ -44,6 +47,8 @@ struct TokenizerConfig {
   bool fuse_unk = false;       // a run of unknown symbols becomes one unk
   bool ignore_merges = false;  // bpe: a piece that is a token is that token (Llama 3)
   bool nfc = false;            // text is NFC-normalised first (Qwen2)
+  /// [tokenizer.pipeline] as JSON, "" where type and pre say it all; then pre and nfc are not used.
+  std::string pipeline;
 };
 
 /// What a preset's own checkpoints use: nfc of qwen2, ignore_merges of llama3; spm: space prefix

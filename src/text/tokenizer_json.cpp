@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/limits.hpp"
+#include "text/tokenizer_json_general.hpp"
 #include "text/tokenizer_json_pipeline.hpp"
 #include "text/tokenizer_json_source.hpp"
 #include "text/tokenizers/byte_level.hpp"
@@ -29,6 +30,7 @@ struct Entry {
   std::string_view text;
   TokenType type = TokenType::kUnused;  // until a token claims the id
   bool used = false;
+  float score = 0.0F;
 };
 
 Result<std::vector<Entry>> place_tokens(const text::TokenizerJson& source, bool byte_fallback) {
@@ -48,7 +50,8 @@ Result<std::vector<Entry>> place_tokens(const text::TokenizerJson& source, bool 
     if (entry.used)
       return fail(format_error(fmt::format("model.vocab: id {} is there twice", source.ids[i])));
     const bool byte = byte_fallback && text::parse_byte_token(source.tokens[i]) >= 0;
-    entry = {source.tokens[i], byte ? TokenType::kByte : TokenType::kNormal, true};
+    entry = {source.tokens[i], byte ? TokenType::kByte : TokenType::kNormal, true,
+             i < source.scores.size() ? source.scores[i] : 0.0F};
   }
   return entries;
 }
@@ -59,8 +62,7 @@ struct AddedToken {
   bool special = false;
 };
 
-Result<AddedToken> read_added(const json& token, const TokenizerConfig& config) {
-  const auto flag = [&](const char* key) { return token.value(key, false); };
+Result<AddedToken> read_added(const json& token) {
   if (!token.is_object() || !token.contains("id") || !token["id"].is_number_integer() ||
       token["id"] < 0 || !token.contains("content") || !token["content"].is_string()) {
     return fail(format_error("added_tokens: an entry without id or content"));
@@ -74,29 +76,17 @@ Result<AddedToken> read_added(const json& token, const TokenizerConfig& config) 
     }
   }
   const std::string& content = token["content"].get_ref<const std::string&>();
-  for (const char* key : {"lstrip", "rstrip", "single_word"}) {
-    if (flag(key))
-      return fail(not_built(fmt::format("tokenizer.json: added token \"{}\": {}", content, key)));
-  }
-  // With no normalizer there is no difference between matching before and after it.
-  const bool normalises = config.nfc || config.type == TokenizerKind::kSpm;
-  const bool metaspace =
-      config.type == TokenizerKind::kSpm && config.space_prefix != SpacePrefix::kEverySegment;
-  if (flag("normalized") && normalises && !metaspace) {
-    return fail(not_built(fmt::format("tokenizer.json: added token \"{}\": normalized", content)));
-  }
   if (token["id"] >= kMaxVocab) return fail(format_error("added_tokens: an id is out of range"));
-  return AddedToken{token["id"].get<std::int64_t>(), content, flag("special")};
+  return AddedToken{token["id"].get<std::int64_t>(), content, token.value("special", false)};
 }
 
-Result<void> add_added_tokens(const json& document, const TokenizerConfig& config,
-                              std::vector<Entry>& entries) {
+Result<void> add_added_tokens(const json& document, std::vector<Entry>& entries) {
   const auto found = document.find("added_tokens");
   if (found == document.end() || found->is_null()) return {};
   if (!found->is_array()) return fail(format_error("added_tokens is not a list"));
   const std::int64_t end = static_cast<std::int64_t>(entries.size() + found->size()) + kMaxHoles;
   for (const json& token : *found) {
-    CYB_ASSIGN(const AddedToken added, read_added(token, config));
+    CYB_ASSIGN(const AddedToken added, read_added(token));
     if (added.id >= end)
       return fail(format_error(fmt::format("added_tokens: id {} is out of range", added.id)));
     const std::size_t id = static_cast<std::size_t>(added.id);
@@ -106,7 +96,8 @@ Result<void> add_added_tokens(const json& document, const TokenizerConfig& confi
       return fail(format_error(
           fmt::format("added token \"{}\" has the id {} of another token", added.content, id)));
     }
-    entry = {added.content, added.special ? TokenType::kControl : TokenType::kUserDefined, true};
+    entry = {added.content, added.special ? TokenType::kControl : TokenType::kUserDefined, true,
+             entry.score};
   }
   return {};
 }
@@ -117,7 +108,7 @@ Result<void> fill_vocabulary(const std::vector<Entry>& entries, std::size_t n_by
   std::size_t holes = 0;
   for (std::size_t id = 0; id < entries.size(); ++id) {
     if (entries[id].used) {
-      CYB_TRY(parts.vocabulary.add({entries[id].text, entries[id].type, 0.0F}));
+      CYB_TRY(parts.vocabulary.add({entries[id].text, entries[id].type, entries[id].score}));
       continue;
     }
     ++holes;
@@ -130,7 +121,12 @@ Result<void> fill_vocabulary(const std::vector<Entry>& entries, std::size_t n_by
 
 Result<void> fill_merges(const text::TokenizerJson& source, TokenizerParts& parts) {
   const std::size_t count = source.merges.size() / (source.merges_are_pairs ? 2 : 1);
-  if (count == 0) return fail(format_error("model.merges is missing or empty"));
+  const bool needed =
+      parts.config.type == TokenizerKind::kBpe || parts.config.type == TokenizerKind::kSpm;
+  if (needed != (count > 0)) {
+    return fail(format_error(needed ? "model.merges is missing or empty"
+                                    : "model.merges beside a model without merges"));
+  }
   parts.merges.reserve(count);
   for (std::size_t rank = 0; rank < count; ++rank) {
     auto pair = source.merges_are_pairs ? find_merge(parts.vocabulary, source.merges[2 * rank],
@@ -154,11 +150,17 @@ Result<void> set_unknown(const json& document, TokenizerParts& parts) {
 }
 
 Result<void> set_post_processor(const json& document, TokenizerParts& parts) {
-  CYB_ASSIGN(const text::PostProcessor post, text::recognise_post_processor(document));
-  parts.config.bos_token_id = post.bos;
-  parts.config.add_bos_token = post.bos.has_value();
-  parts.config.add_eos_token = post.eos.has_value();
-  if (post.eos) parts.config.eos_token_ids.push_back(*post.eos);
+  CYB_ASSIGN(const text::Frame frame, text::read_frame(document));
+  TokenizerConfig& config = parts.config;
+  if (frame.before.size() > 1 || frame.after.size() > 1) {
+    if (config.pipeline.empty()) return fail(not_built("tokenizer.json: post_processor"));
+    text::set_frame(frame, config);
+    return {};
+  }
+  if (!frame.before.empty()) config.bos_token_id = frame.before[0];
+  config.add_bos_token = !frame.before.empty();
+  config.add_eos_token = !frame.after.empty();
+  if (!frame.after.empty()) config.eos_token_ids.push_back(frame.after[0]);
   return {};
 }
 
@@ -179,15 +181,42 @@ Result<void> check_top_level(const json& document, TokenizerParts& parts) {
   return {};
 }
 
+/// Added tokens of which a preset cannot say all.
+bool has_flags(const json& document, const TokenizerConfig& config) {
+  const auto found = document.find("added_tokens");
+  if (found == document.end() || !found->is_array()) return false;
+  // With no normalizer there is no difference between matching before and after it.
+  const bool normalises = config.nfc || config.type == TokenizerKind::kSpm;
+  const bool metaspace =
+      config.type == TokenizerKind::kSpm && config.space_prefix != SpacePrefix::kEverySegment;
+  const auto flag = [](const json& token, const char* key) {
+    const auto value = token.find(key);
+    return value != token.end() && *value == true;
+  };
+  return std::any_of(found->begin(), found->end(), [&](const json& token) {
+    if (!token.is_object()) return false;
+    return flag(token, "lstrip") || flag(token, "rstrip") || flag(token, "single_word") ||
+           (flag(token, "normalized") && normalises && !metaspace);
+  });
+}
+
+Result<TokenizerConfig> choose_config(const json& document) {
+  auto preset = text::recognise_pipeline(document);
+  CYB_ASSIGN(const text::Frame frame, text::read_frame(document));
+  const bool framed = frame.before.size() > 1 || frame.after.size() > 1;
+  if (preset && !framed && !has_flags(document, *preset)) return preset;
+  return text::general_pipeline(document);
+}
+
 }  // namespace
 
 Result<TokenizerParts> read_tokenizer_json(std::string_view text) {
   CYB_ASSIGN(const text::TokenizerJson source, text::parse_tokenizer_json(text));
   TokenizerParts parts;
   CYB_TRY(check_top_level(source.rest, parts));
-  CYB_ASSIGN(parts.config, text::recognise_pipeline(source.rest));
+  CYB_ASSIGN(parts.config, choose_config(source.rest));
   CYB_ASSIGN(std::vector<Entry> entries, place_tokens(source, parts.config.byte_fallback));
-  CYB_TRY(add_added_tokens(source.rest, parts.config, entries));
+  CYB_TRY(add_added_tokens(source.rest, entries));
   CYB_TRY(fill_vocabulary(entries, source.tokens.n_bytes(), parts));
   CYB_TRY(fill_merges(source, parts));
   CYB_TRY(set_unknown(source.rest, parts));

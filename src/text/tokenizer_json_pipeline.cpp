@@ -236,37 +236,6 @@ Result<void> recognise_model(const json& model, TokenizerConfig& config) {
   return {};
 }
 
-/// The one id of a special token that a template names.
-Result<std::int32_t> template_id(const json& processor, const json& name) {
-  const json& entry = name.is_string()
-                          ? at(at(processor, "special_tokens"), name.get<std::string>().c_str())
-                          : json();
-  const json& ids = at(entry, "ids");
-  if (!ids.is_array() || ids.size() != 1 || !ids[0].is_number_integer() || ids[0] < 0 ||
-      ids[0] > INT32_MAX) {
-    return fail(refused("post_processor: special token", name));
-  }
-  return ids[0].get<std::int32_t>();
-}
-
-Result<void> read_template(const json& processor, PostProcessor& out) {
-  const json& single = at(processor, "single");
-  bool seen_text = false;
-  for (const json& part : single.is_array() ? single : json::array()) {
-    if (part.is_object() && part.size() == 1 && at(at(part, "Sequence"), "id") == "A" &&
-        !seen_text) {
-      seen_text = true;
-      continue;
-    }
-    const json& name = at(at(part, "SpecialToken"), "id");
-    auto& slot = seen_text ? out.eos : out.bos;
-    if (name.is_null() || slot) return fail(refused("post_processor", processor));
-    CYB_ASSIGN(slot, template_id(processor, name));
-  }
-  if (!seen_text) return fail(refused("post_processor", processor));
-  return {};
-}
-
 }  // namespace
 
 Result<TokenizerConfig> recognise_pipeline(const json& document) {
@@ -279,21 +248,6 @@ Result<TokenizerConfig> recognise_pipeline(const json& document) {
   }
   CYB_TRY(recognise_model(at(document, "model"), config));
   return config;
-}
-
-Result<PostProcessor> recognise_post_processor(const json& document) {
-  PostProcessor out;
-  const json& processor = at(document, "post_processor");
-  bool seen_template = false;
-  for (const json& step : steps_of(processor, "processors")) {
-    if (at(step, "type") == "ByteLevel") continue;  // offsets only
-    if (at(step, "type") != "TemplateProcessing" || seen_template) {
-      return fail(refused("post_processor", step));
-    }
-    seen_template = true;
-    CYB_TRY(read_template(step, out));
-  }
-  return out;
 }
 
 }  // namespace cyb::text

@@ -8,16 +8,8 @@
 
 namespace cyb::text {
 
-/// Ids that the post-processor adds around a text.
-struct PostProcessor {
-  std::optional<std::int32_t> bos, eos;
-};
-
 /// Fills type, pre, nfc, space prefix, fallback and the like from `document`. Errors: NotBuilt with
 /// the component's name.
 Result<TokenizerConfig> recognise_pipeline(const nlohmann::json& document);
-
-/// Errors: NotBuilt for anything but [BOS] text [EOS].
-Result<PostProcessor> recognise_post_processor(const nlohmann::json& document);
 
 }  // namespace cyb::text

@@ -18,7 +18,9 @@ class Handler : public nlohmann::json_sax<json> {
 
   bool null() override { return leaf(json()); }
   bool boolean(bool value) override { return leaf(value); }
-  bool number_float(double value, const std::string&) override { return leaf(value); }
+  bool number_float(double value, const std::string&) override {
+    return mode_ == Mode::kPieces ? score(value) : leaf(value);
+  }
   bool binary(json::binary_t&) override { return refuse("binary data"); }
   bool number_integer(std::int64_t value) override { return integer(value); }
   bool number_unsigned(std::uint64_t value) override {
@@ -29,6 +31,14 @@ class Handler : public nlohmann::json_sax<json> {
   bool string(std::string& value) override {
     if (value.size() > kMaxStringBytes) return refuse("a string is too long");
     if (mode_ == Mode::kVocab) return refuse("model.vocab: an id is not a number");
+    if (mode_ == Mode::kPieces) {
+      if (depth_ != big_depth_ + 1 || ++in_pair_ != 1 || out_.tokens.size() >= kMaxVocab) {
+        return refuse("model.vocab: a piece is not a text and a score");
+      }
+      out_.ids.push_back(static_cast<std::int64_t>(out_.tokens.size()));
+      out_.tokens.add(value);
+      return true;
+    }
     if (mode_ != Mode::kMerges) return leaf(std::move(value));
     // "a b" texts at the first level, ["a", "b"] pairs at the second.
     const bool pair = depth_ == big_depth_ + 1;
@@ -63,19 +73,19 @@ class Handler : public nlohmann::json_sax<json> {
   bool start_array(std::size_t) override {
     if (!deeper()) return false;
     if (mode_ == Mode::kVocab) return refuse("model.vocab: an id is not a number");
-    if (mode_ == Mode::kMerges) {
+    if (mode_ == Mode::kMerges || mode_ == Mode::kPieces) {
       in_pair_ = 0;
-      return depth_ == big_depth_ + 1 || refuse("model.merges: too deep");
+      return depth_ == big_depth_ + 1 || refuse("model: a list in a list is too deep");
     }
     if (at_model_key("merges")) return begin_big(Mode::kMerges);
-    if (at_model_key("vocab")) return refuse("model.vocab is a list: only BPE models are built");
+    if (at_model_key("vocab")) return begin_big(Mode::kPieces);
     return open(json::array());
   }
 
   bool end_array() override {
-    if (mode_ == Mode::kMerges && depth_ == big_depth_ + 1) {
+    if ((mode_ == Mode::kMerges || mode_ == Mode::kPieces) && depth_ == big_depth_ + 1) {
       --depth_;
-      return in_pair_ == 2 || refuse("model.merges: a merge is not two texts");
+      return in_pair_ == 2 || refuse("model: a list in merges or vocab has not two entries");
     }
     return close();
   }
@@ -87,7 +97,15 @@ class Handler : public nlohmann::json_sax<json> {
   const std::string& error() const noexcept { return error_; }
 
  private:
-  enum class Mode : std::uint8_t { kRest, kVocab, kMerges };
+  enum class Mode : std::uint8_t { kRest, kVocab, kMerges, kPieces };
+
+  bool score(double value) {
+    const bool good =
+        depth_ == big_depth_ + 1 && ++in_pair_ == 2 && value >= -1e30 && value <= 1e30;
+    if (!good) return refuse("model.vocab: a piece is not a text and a score");
+    out_.scores.push_back(static_cast<float>(value));
+    return true;
+  }
 
   bool refuse(std::string why) {
     if (error_.empty()) error_ = std::move(why);
@@ -101,9 +119,9 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
   bool begin_big(Mode mode) {
-    if (mode == Mode::kVocab ? seen_vocab_ : seen_merges_)
-      return refuse("model: a key is there twice");
-    (mode == Mode::kVocab ? seen_vocab_ : seen_merges_) = true;
+    bool& seen = mode == Mode::kMerges ? seen_merges_ : seen_vocab_;
+    if (seen) return refuse("model: a key is there twice");
+    seen = true;
     mode_ = mode;
     big_depth_ = depth_;
     return true;
@@ -148,6 +166,7 @@ class Handler : public nlohmann::json_sax<json> {
   }
 
   bool integer(std::int64_t value) {
+    if (mode_ == Mode::kPieces) return score(static_cast<double>(value));
     if (mode_ != Mode::kVocab) return leaf(value);
     out_.ids.push_back(value);
     return true;

@@ -36,6 +36,7 @@ struct TokenizerJson {
   nlohmann::json rest;            // the document without model.vocab and model.merges
   TextList tokens;                // model.vocab, in file order
   std::vector<std::int64_t> ids;  // of the tokens
+  std::vector<float> scores;      // of the tokens of a Unigram model, whose vocab is a list
   TextList merges;                // "a b" texts, or a, b, a, b...
   bool merges_are_pairs = false;
 };

@@ -1,5 +1,7 @@
 // Ids and texts equal those of the `tokenizers` package (golden/tokenizer), from tokenizer.json and
 // from GGUF alike.
+#include <cstdlib>
+
 #include "text/tokenizer_support.hpp"
 
 namespace cyb {
@@ -79,12 +81,50 @@ INSTANTIATE_TEST_SUITE_P(Tokenizer, FromGguf,
                          ::testing::Values("gpt2", "smollm", "qwen2", "llama3", "llama2", "gemma"),
                          [](const auto& named) { return std::string(named.param); });
 
-TEST(TokenizerJson, WhatIsNotBuiltIsRefusedByName) {
-  const auto parts = read_tokenizer_json(file_text(golden_path("tokenizer/added.json")));
-  ASSERT_FALSE(parts.has_value());
-  EXPECT_EQ(parts.error().kind(), ErrorKind::kNotBuilt);
-  EXPECT_NE(parts.error().text().find("Lowercase"), std::string::npos) << parts.error().text();
+TEST(TokenizerJson, WhatIsNotKnownIsRefusedByName) {
+  json document = json::parse(file_text(golden_path("tokenizer/qwen2.json")));
+  for (const char* key : {"normalizer", "pre_tokenizer", "decoder", "post_processor"}) {
+    json changed = document;
+    changed[key] = json{{"type", "FancyStep"}};
+    const auto parts = read_tokenizer_json(changed.dump());
+    ASSERT_FALSE(parts.has_value()) << key;
+    EXPECT_EQ(parts.error().kind(), ErrorKind::kNotBuilt);
+    EXPECT_NE(parts.error().text().find("FancyStep"), std::string::npos) << parts.error().text();
+  }
 }
+
+/// Where the cases of the kinds are: CYB_TOKENIZER_KINDS names a folder of more of them.
+std::string kinds_folder() {
+  const char* folder = std::getenv("CYB_TOKENIZER_KINDS");
+  return folder != nullptr ? std::string(folder) : golden_path("tokenizer/kinds");
+}
+
+// Pipelines of every component: see make/tokenizer_kinds.py.
+class Kinds : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Kinds, IdsAndTextsEqualTheTokenizersPackage) {
+  const std::string base = kinds_folder() + "/" + GetParam();
+  const auto tokenizer = make_tokenizer(read_tokenizer_json(file_text(base + ".json")));
+  ASSERT_NE(tokenizer, nullptr);
+  const json cases = json::parse(file_text(base + ".ids.json"));
+  ASSERT_GT(cases.size(), 50U);
+  for (const json& one : cases) {
+    expect_ids(*tokenizer, one, "ids", {.parse_special = true, .add_special = false});
+    expect_ids(*tokenizer, one, "ids_special", {.parse_special = true, .add_special = true});
+    if (!one.contains("decoded")) continue;
+    const auto text = tokenizer->decode(one["ids"].get<Ids>());
+    ASSERT_TRUE(text.has_value());
+    EXPECT_EQ(*text, one["decoded"].get<std::string>()) << one["text"];
+    if (::testing::Test::HasFailure()) break;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokenizer, Kinds,
+                         ::testing::Values("bert", "wordlevel", "unigram", "unigram_bytes", "xlm",
+                                           "clip", "chars", "roberta", "frame", "added", "o200k",
+                                           "falcon", "deepseek", "tiny_aya", "kimi", "bailing",
+                                           "bloom", "previous", "delimiter"),
+                         [](const auto& named) { return std::string(named.param); });
 
 // A change to any component, to values of its fields or to the fields themselves, must not pass
 // unseen.
@@ -97,22 +137,14 @@ TEST(TokenizerJson, EveryUnknownFieldIsRefused) {
     EXPECT_FALSE(read_tokenizer_json(changed.dump()).has_value()) << pointer << " = " << value;
   };
   refused("/unheard_of", 1);
-  refused("/normalizer/type", "NFKC");
   refused("/normalizer/more", 1);
-  refused("/pre_tokenizer/pretokenizers/0/invert", true);
-  refused("/pre_tokenizer/pretokenizers/0/behavior", "Removed");
-  refused("/pre_tokenizer/pretokenizers/0/pattern", json{{"String", " "}});
-  refused("/pre_tokenizer/pretokenizers/1/add_prefix_space", true);
-  refused("/pre_tokenizer/pretokenizers/1/use_regex", true);
+  refused("/pre_tokenizer/pretokenizers/0/behavior", "Sometimes");
   refused("/pre_tokenizer/pretokenizers/1/more", true);
   refused("/post_processor/type", "BertProcessing");
-  refused("/decoder/type", "WordPiece");
   refused("/model/type", "Unigram");
   refused("/model/dropout", 0.1);
   refused("/model/continuing_subword_prefix", "##");
   refused("/model/more", 1);
-  refused("/added_tokens/0/lstrip", true);
-  refused("/added_tokens/0/single_word", true);
   refused("/added_tokens/0/more", true);
   refused("/added_tokens/0/id", 4000000);
 }

@@ -66,6 +66,11 @@ class GgufTokenizerFile {
     out.add_bos = flag("add_bos_token");
     out.add_eos = flag("add_eos_token");
     out.add_space_prefix = flag("add_space_prefix");
+    out.cls_id = number("cls_token_id");
+    out.sep_id = number("seperator_token_id");
+    out.add_sep = flag("add_sep_token");
+    out.remove_extra_whitespaces = flag("remove_extra_whitespaces");
+    out.charsmap = text("precompiled_charsmap");
     return out;
   }
 
@@ -114,6 +119,14 @@ class GgufTokenizerFile {
       }
       const std::uint32_t item = take<std::uint32_t>(reader);
       const std::uint64_t count = take<std::uint64_t>(reader);
+      if (item == 7) {
+        EXPECT_TRUE(reader.take(count).has_value());
+        continue;
+      }
+      if (item <= 1) {
+        texts_[key] = std::string(*reader.take_text(count));
+        continue;
+      }
       for (std::uint64_t k = 0; k < count; ++k) {
         if (item == 8) strings_[key].push_back(take_string(reader));
         if (item == 6) floats_[key].push_back(take<float>(reader));

@@ -34,6 +34,8 @@ class ImportCommand final : public Command {
     options.text("--name", name_, "NAME", "Name of the model (default: from the source)");
     options.texts("--dim", dims_, "NAME=N",
                   "ONNX: the dimension NAME of the inputs is N; may be given again");
+    options.flag("--tokenizer-only", tokenizer_only_,
+                 "Only the vocabulary and the chat template, for tokenize, render and the like");
     options.flag("--json", json_, "One JSON object on stdout instead of the report");
     options.examples(kExamples);
   }
@@ -57,6 +59,7 @@ class ImportCommand final : public Command {
         return fail(usage_error(fmt::format("--dim {}: write NAME=N", dim)));
       options.dims.emplace_back(dim.substr(0, equals), static_cast<std::int64_t>(*size));
     }
+    options.tokenizer_only = tokenizer_only_;
     Progress progress(context.output, "importing");
     options.stop = context.interrupts.begin();
     options.progress = [&](const ImportProgress& p) {
@@ -87,7 +90,7 @@ class ImportCommand final : public Command {
   std::string source_, name_;
   std::vector<std::string> dims_;
   std::optional<std::string> output_;
-  bool force_ = false, json_ = false;
+  bool force_ = false, json_ = false, tokenizer_only_ = false;
 };
 
 }  // namespace

@@ -158,12 +158,25 @@ Result<ModelDraft> build(const std::string& path, const GgufSource& source, Impo
   return draft;
 }
 
+Result<ModelDraft> build_tokenizer(const std::string& path, const GgufSource& source,
+                                   ImportReport& report, const ImportOptions& options) {
+  Metadata metadata(source.parts[0].header.values);
+  ModelDraft draft;
+  CYB_ASSIGN(draft.name, draft_name(options.name, without_part(path), report));
+  CYB_ASSIGN(TokenizerParts parts, read_vocabulary(metadata));
+  CYB_TRY(place_tokenizer_alone(std::move(parts), draft, report));
+  CYB_TRY(read_template(metadata, draft, report));
+  CYB_TRY(describe(metadata, source, path, draft, report));
+  return draft;
+}
+
 }  // namespace
 
 Result<ModelDraft> read_gguf(const std::string& path, ImportReport& report,
                              const ImportOptions& options) {
   CYB_ASSIGN(const GgufSource source, open_gguf(path));
-  auto draft = build(path, source, report, options);
+  auto draft = options.tokenizer_only ? build_tokenizer(path, source, report, options)
+                                      : build(path, source, report, options);
   if (!draft) return fail(std::move(draft).error().in(path));
   return draft;
 }

@@ -19,25 +19,15 @@ constexpr IntegerRange kIds{0, INT32_MAX};
 constexpr std::int32_t kByteType = 6;
 
 /// Keys about the vocabulary that change no id of any text.
-constexpr std::array<std::string_view, 19> kHarmless = {"tokenizer.ggml.seperator_token_id",
-                                                        "tokenizer.ggml.separator_token_id",
-                                                        "tokenizer.ggml.cls_token_id",
-                                                        "tokenizer.ggml.mask_token_id",
-                                                        "tokenizer.ggml.prefix_token_id",
-                                                        "tokenizer.ggml.suffix_token_id",
-                                                        "tokenizer.ggml.middle_token_id",
-                                                        "tokenizer.ggml.fim_pre_token_id",
-                                                        "tokenizer.ggml.fim_suf_token_id",
-                                                        "tokenizer.ggml.fim_mid_token_id",
-                                                        "tokenizer.ggml.fim_pad_token_id",
-                                                        "tokenizer.ggml.fim_rep_token_id",
-                                                        "tokenizer.ggml.fim_sep_token_id",
-                                                        "tokenizer.ggml.token_type_count",
-                                                        "tokenizer.ggml.added_tokens",
-                                                        "tokenizer.huggingface.json",
-                                                        "tokenizer.rwkv.world",
-                                                        "tokenizer.chat_templates",
-                                                        "tokenizer.ggml.normalizer.lowercase"};
+constexpr std::array<std::string_view, 15> kHarmless = {
+    "tokenizer.ggml.mask_token_id",    "tokenizer.ggml.prefix_token_id",
+    "tokenizer.ggml.suffix_token_id",  "tokenizer.ggml.middle_token_id",
+    "tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.fim_suf_token_id",
+    "tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.fim_pad_token_id",
+    "tokenizer.ggml.fim_rep_token_id", "tokenizer.ggml.fim_sep_token_id",
+    "tokenizer.ggml.token_type_count", "tokenizer.ggml.added_tokens",
+    "tokenizer.huggingface.json",      "tokenizer.rwkv.world",
+    "tokenizer.chat_templates"};
 
 Result<std::optional<std::int64_t>> optional_id(Metadata& metadata, std::string_view key) {
   if (!metadata.has(key)) return std::optional<std::int64_t>();
@@ -130,6 +120,18 @@ Result<void> read_ids(Metadata& metadata, GgufVocabulary& out) {
   CYB_ASSIGN(out.add_bos, optional_bool(metadata, "tokenizer.ggml.add_bos_token"));
   CYB_ASSIGN(out.add_eos, optional_bool(metadata, "tokenizer.ggml.add_eos_token"));
   CYB_ASSIGN(out.add_space_prefix, optional_bool(metadata, "tokenizer.ggml.add_space_prefix"));
+  CYB_ASSIGN(out.cls_id, optional_id(metadata, "tokenizer.ggml.cls_token_id"));
+  for (const char* key :
+       {"tokenizer.ggml.separator_token_id", "tokenizer.ggml.seperator_token_id"}) {
+    CYB_ASSIGN(const auto id, optional_id(metadata, key));
+    if (id) out.sep_id = id;
+  }
+  CYB_ASSIGN(out.add_sep, optional_bool(metadata, "tokenizer.ggml.add_sep_token"));
+  CYB_ASSIGN(out.charsmap, metadata.bytes_or_empty("tokenizer.ggml.precompiled_charsmap"));
+  CYB_ASSIGN(out.remove_extra_whitespaces,
+             optional_bool(metadata, "tokenizer.ggml.remove_extra_whitespaces"));
+  CYB_ASSIGN(out.lowercase, optional_bool(metadata, "tokenizer.ggml.normalizer.lowercase"));
+  CYB_ASSIGN(out.strip_accents, optional_bool(metadata, "tokenizer.ggml.normalizer.strip_accents"));
   return {};
 }
 
@@ -149,12 +151,6 @@ Result<void> read_more_ends(Metadata& metadata, TokenizerParts& parts) {
 
 Result<void> refuse_the_rest(Metadata& metadata) {
   for (const std::string_view key : kHarmless) metadata.ignore(key);
-  CYB_ASSIGN(const bool sep, metadata.boolean_or("tokenizer.ggml.add_sep_token", false));
-  if (sep) return fail(invalid_config("tokenizer.ggml.add_sep_token", "true is not built yet"));
-  CYB_ASSIGN(const bool trim,
-             metadata.boolean_or("tokenizer.ggml.remove_extra_whitespaces", false));
-  if (trim)
-    return fail(invalid_config("tokenizer.ggml.remove_extra_whitespaces", "true is not built yet"));
   const std::vector<std::string_view> left = metadata.unread("tokenizer.ggml.");
   if (!left.empty())
     return fail(invalid_config(left[0], "is not known and may change the ids of a text"));

@@ -219,6 +219,16 @@ Result<std::vector<std::int32_t>> Metadata::ints_or_empty(std::string_view key) 
   return copy_array<std::int32_t>(*value, ValueType::kI32);
 }
 
+Result<std::string_view> Metadata::bytes_or_empty(std::string_view key) {
+  const Value* value = find(key);
+  if (value == nullptr) return std::string_view();
+  if (value->type != ValueType::kArray ||
+      (value->item_type != ValueType::kU8 && value->item_type != ValueType::kI8)) {
+    return wrong_type(*value, "an array of u8");
+  }
+  return std::string_view(reinterpret_cast<const char*>(value->bytes.data()), value->bytes.size());
+}
+
 std::vector<std::string_view> Metadata::unread(std::string_view prefix) const {
   std::vector<const Value*> left;
   for (const Entry& entry : entries_) {

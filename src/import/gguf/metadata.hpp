@@ -43,6 +43,8 @@ class Metadata {
   Result<std::vector<std::string_view>> texts_or_empty(std::string_view key);
   Result<std::vector<float>> floats_or_empty(std::string_view key);
   Result<std::vector<std::int32_t>> ints_or_empty(std::string_view key);
+  /// An array of 8-bit integers, as a view into the file.
+  Result<std::string_view> bytes_or_empty(std::string_view key);
 
   /// Keys with this prefix that nobody asked for, in file order.
   std::vector<std::string_view> unread(std::string_view prefix) const;

@@ -240,6 +240,25 @@ Result<ModelDraft> read_folder(const std::string& folder, const std::string& fil
   return draft;
 }
 
+Result<ModelDraft> read_folder_tokenizer_alone(const std::string& folder, ImportReport& report,
+                                               const ImportOptions& options) {
+  const auto make = [&]() -> Result<ModelDraft> {
+    CYB_ASSIGN(const GenerationConfig generation, read_generation(folder, report));
+    const StatedIds ids{generation.eos_ids, generation.bos_id, generation.pad_id};
+    CYB_ASSIGN(FolderTokenizer tokenizer, read_folder_tokenizer(folder, ids, report));
+    ModelDraft draft;
+    CYB_ASSIGN(draft.name, draft_name(options.name, folder, report));
+    CYB_TRY(place_tokenizer_alone(std::move(tokenizer.parts), draft, report));
+    place_template(tokenizer.chat_template, draft, report);
+    describe(folder, 0, draft, report);
+    report.source_format = "tokenizer.json";
+    return draft;
+  };
+  auto draft = make();
+  if (!draft) return fail(std::move(draft).error().in(folder));
+  return draft;
+}
+
 Result<std::vector<std::string>> folder_files(const std::string& folder, const std::string& file) {
   CYB_ASSIGN(std::vector<std::string> out, safetensors::weight_files(folder, file));
   out.push_back(folder + "/" + kConfig);

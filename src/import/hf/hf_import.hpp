@@ -15,4 +15,8 @@ Result<ModelDraft> read_folder(const std::string& folder, const std::string& fil
 /// All files that read_folder would read. Errors: Io, Format of the index.
 Result<std::vector<std::string>> folder_files(const std::string& folder, const std::string& file);
 
+/// The tokenizer and the chat template of a folder, without any tensor. Errors: as read_folder.
+Result<ModelDraft> read_folder_tokenizer_alone(const std::string& folder, ImportReport& report,
+                                               const ImportOptions& options);
+
 }  // namespace cyb::hf

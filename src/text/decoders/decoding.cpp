@@ -37,11 +37,23 @@ void StreamDecoder::push(std::int32_t id, std::string& out) {
     return;
   }
   if (options_.skip_special && tokenizer_->is_control(id)) return;
-  std::string_view piece = tokenizer_->piece(id);
+  const DecodeEnds ends = tokenizer_->decode_ends();
+  std::string first;
+  std::string_view piece;
+  if (at_start_) {
+    first = tokenizer_->first_piece(id);
+    piece = first;
+  } else {
+    piece = tokenizer_->piece(id);
+  }
+  const bool strip = options_.strip_space_prefix && blank_ && ends.first_space;
+  at_start_ = at_start_ && piece.empty() && config.pipeline.empty();
   if (piece.empty()) return;
-  const bool strip = at_start_ && config.type == TokenizerKind::kSpm && config.add_space_prefix;
   if (strip && piece.starts_with(' ')) piece.remove_prefix(1);
-  at_start_ = false;
+  blank_ = false;
+  if (space_) held_ += ' ';
+  space_ = ends.last_space && piece.ends_with(' ');
+  if (space_) piece.remove_suffix(1);
 
   held_.append(piece);
   const std::size_t whole = utf8_complete_prefix(held_);
@@ -52,6 +64,7 @@ void StreamDecoder::push(std::int32_t id, std::string& out) {
 void StreamDecoder::finish(std::string& out) {
   out += utf8_replace_invalid(held_);
   held_.clear();
+  space_ = false;
 }
 
 }  // namespace cyb

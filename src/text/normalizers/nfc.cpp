@@ -13,7 +13,16 @@
 namespace cyb::text {
 namespace {
 
-constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+utf8proc_option_t options_of(NormalForm form) noexcept {
+  const bool composed = form == NormalForm::kNfc || form == NormalForm::kNfkc;
+  const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
+  return static_cast<utf8proc_option_t>(UTF8PROC_STABLE |
+                                        (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+                                        (compatible ? UTF8PROC_COMPAT : 0));
+}
+
+// U+FDFA becomes 18 characters, more than any other.
+constexpr utf8proc_ssize_t kMaxParts = 32;
 
 /// Ranges in which no character composes with one before it, decomposes for good or is reordered.
 bool is_inert(char32_t c) noexcept {
@@ -58,22 +67,28 @@ bool is_quickly_nfc(std::string_view text) noexcept {
 }
 
 Result<std::string> nfc(std::string_view text) {
+  return normal_form(text, NormalForm::kNfc);
+}
+
+Result<std::string> normal_form(std::string_view text, NormalForm form) {
+  const utf8proc_option_t options = options_of(form);
   std::vector<utf8proc_int32_t> chars;
   chars.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t size = valid_size(static_cast<unsigned char>(text[at]));
-    utf8proc_int32_t parts[8];
+    utf8proc_int32_t parts[kMaxParts];
     int boundary = 0;
-    const auto count = utf8proc_decompose_char(
-        static_cast<utf8proc_int32_t>(decode_valid(text, at, size)), parts, 8, kOptions, &boundary);
-    if (count < 0 || count > 8) return fail(internal_error("NFC decomposition"));
+    const auto count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(decode_valid(text, at, size)), parts,
+                                kMaxParts, options, &boundary);
+    if (count < 0 || count > kMaxParts) return fail(internal_error("Unicode decomposition"));
     chars.insert(chars.end(), parts, parts + count);
     at += size;
   }
   order_marks(chars);
   const auto length =
-      utf8proc_normalize_utf32(chars.data(), static_cast<utf8proc_ssize_t>(chars.size()), kOptions);
-  if (length < 0) return fail(internal_error("NFC composition"));
+      utf8proc_normalize_utf32(chars.data(), static_cast<utf8proc_ssize_t>(chars.size()), options);
+  if (length < 0) return fail(internal_error("Unicode composition"));
   std::string out;
   out.reserve(text.size());
   for (utf8proc_ssize_t i = 0; i < length; ++i) {

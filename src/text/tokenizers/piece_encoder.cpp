@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/utf8.hpp"
+#include "text/decoders/decoding.hpp"
 #include "text/pretokenizers/char_class.hpp"
 #include "text/tokenizers/byte_level.hpp"
 #include "text/tokenizers/space_mark.hpp"
@@ -59,13 +61,15 @@ struct ScoreRules {
 
 }  // namespace
 
-void PieceTable::build(const Vocabulary& vocabulary, TokenizerKind kind) {
+void PieceTable::build(const Vocabulary& vocabulary, TokenizerKind kind, const Decoding* decoding) {
   offsets_.assign(1, 0);
   offsets_.reserve(static_cast<std::size_t>(vocabulary.size()) + 1);
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
     const std::string_view text = vocabulary.text(id);
     const TokenType type = vocabulary.type(id);
-    if (kind == TokenizerKind::kSpm && type == TokenType::kByte) {
+    if (decoding != nullptr) {
+      blob_ += decoding->render(text, false);
+    } else if (kind == TokenizerKind::kSpm && type == TokenType::kByte) {
       const int byte = parse_byte_token(text);
       if (byte >= 0) blob_ += static_cast<char>(static_cast<unsigned char>(byte));
     } else if (kind == TokenizerKind::kSpm) {
@@ -80,7 +84,10 @@ void PieceTable::build(const Vocabulary& vocabulary, TokenizerKind kind) {
 }
 
 Result<void> PieceEncoder::build(const TokenizerConfig& config, const Vocabulary& vocabulary,
-                                 const PieceTable& pieces, std::span<const MergePair> merges) {
+                                 const PieceTable& pieces, std::span<const MergePair> merges,
+                                 PieceShape shape) {
+  shape_ = std::move(shape);
+  bytes_ = config.type == TokenizerKind::kBpe && !shape_.chars;
   config_ = &config;
   vocabulary_ = &vocabulary;
   pieces_ = &pieces;
@@ -91,7 +98,10 @@ Result<void> PieceEncoder::build(const TokenizerConfig& config, const Vocabulary
   }
   reached_ =
       std::make_unique<std::atomic<std::uint8_t>[]>(static_cast<std::size_t>(vocabulary.size()));
-  if (config.type == TokenizerKind::kBpe) return index_pieces();
+  if (bytes_) return index_pieces();
+  if (config.ignore_merges && !shape_.word_suffix.empty()) {
+    return fail(not_built("ignore_merges beside end_of_word_suffix"));
+  }
   max_bytes_ = vocabulary.max_text_bytes();
   find_joins();
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
@@ -114,6 +124,13 @@ Result<void> PieceEncoder::index_pieces() {
     }
     max_bytes_ = std::max(max_bytes_, bytes.size());
     if (bytes.size() == 1) byte_ids_[static_cast<unsigned char>(bytes[0])] = id;
+  }
+  // An added token may be the symbol of a byte, too.
+  for (unsigned byte = 0; byte < byte_ids_.size(); ++byte) {
+    std::string text;
+    utf8_append(text, byte_to_char(static_cast<std::uint8_t>(byte)));
+    const std::int32_t id = byte_ids_[byte] < 0 ? vocabulary_->find(text) : -1;
+    if (id >= 0 && vocabulary_->type(id) == TokenType::kUserDefined) byte_ids_[byte] = id;
   }
   return {};
 }
@@ -162,13 +179,16 @@ void PieceEncoder::find_joins() {
 
 std::int32_t PieceEncoder::whole_token(std::string_view piece) const noexcept {
   if (piece.size() > max_bytes_) return -1;
-  if (config_->type == TokenizerKind::kSpm) return find_text_token(*vocabulary_, piece);
+  if (!bytes_ && !shape_.word_suffix.empty()) {
+    return find_text_token(*vocabulary_, std::string(piece) + shape_.word_suffix);
+  }
+  if (!bytes_) return find_text_token(*vocabulary_, piece);
   return by_bytes_.find(piece, [this](std::int32_t id) { return pieces_->piece(id); });
 }
 
 void PieceEncoder::split(std::string_view piece, std::vector<Symbol>& symbols) const {
   symbols.clear();
-  if (config_->type == TokenizerKind::kBpe) {
+  if (bytes_) {
     symbols.resize(piece.size());
     for (std::uint32_t i = 0; i < symbols.size(); ++i) {
       symbols[i] = {i, byte_ids_[static_cast<unsigned char>(piece[i])]};
@@ -181,6 +201,9 @@ void PieceEncoder::split(std::string_view piece, std::vector<Symbol>& symbols) c
         {static_cast<std::uint32_t>(at), find_text_token(*vocabulary_, piece.substr(at, size))});
     at += size;
   }
+  if (shape_.word_suffix.empty() || symbols.empty()) return;
+  const std::string last = std::string(piece.substr(symbols.back().begin)) + shape_.word_suffix;
+  symbols.back().id = find_text_token(*vocabulary_, last);
 }
 
 void PieceEncoder::merge(std::string_view piece, MergeScratch& scratch) const {
@@ -225,7 +248,7 @@ Result<void> PieceEncoder::emit(std::string_view piece, EncodeScratch& scratch) 
 }
 
 Result<void> PieceEncoder::emit_missing(std::string_view bytes, EncodeScratch& scratch) const {
-  if (config_->type == TokenizerKind::kSpm && config_->byte_fallback) {
+  if (!bytes_ && config_->byte_fallback) {
     for (const char byte : bytes) {
       scratch.ids.push_back(byte_ids_[static_cast<unsigned char>(byte)]);
     }

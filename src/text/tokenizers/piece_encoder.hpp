@@ -21,6 +21,8 @@
 
 namespace cyb::text {
 
+class Decoding;
+
 /// Buffers of one encode() call.
 struct EncodeScratch {
   MergeScratch merge;
@@ -29,11 +31,18 @@ struct EncodeScratch {
       0;  // unknown symbols are fused only with those from this place of `ids` on
 };
 
+/// What a pipeline changes in the encoding of a piece.
+struct PieceShape {
+  bool chars = false;       // bpe over the characters of a piece, not over its bytes
+  std::string word_suffix;  // chars: what a token that ends a word ends with ("</w>")
+};
+
 /// The bytes of all tokens, as text stands for them: mapped back (bpe), U+2581 as a space (spm),
 /// byte tokens as bytes.
 class PieceTable {
  public:
-  void build(const Vocabulary& vocabulary, TokenizerKind kind);
+  /// `decoding`: what a pipeline's decoder makes of a token that is not the first; or null.
+  void build(const Vocabulary& vocabulary, TokenizerKind kind, const Decoding* decoding = nullptr);
   std::string_view piece(std::int32_t id) const noexcept {
     const std::size_t i = static_cast<std::size_t>(id);
     return std::string_view(blob_).substr(offsets_[i], offsets_[i + 1] - offsets_[i]);
@@ -50,7 +59,8 @@ class PieceEncoder {
  public:
   /// `vocabulary` and `pieces` must outlive this. Errors: F34, Tokenizer.
   Result<void> build(const TokenizerConfig& config, const Vocabulary& vocabulary,
-                     const PieceTable& pieces, std::span<const MergePair> merges);
+                     const PieceTable& pieces, std::span<const MergePair> merges,
+                     PieceShape shape = {});
 
   /// Appends the ids of `piece` (bpe: bytes of text; spm: text with U+2581 for spaces) to
   /// scratch.ids. Errors: Tokenizer for a symbol without a token.
@@ -76,7 +86,9 @@ class PieceEncoder {
   const TokenizerConfig* config_ = nullptr;
   const Vocabulary* vocabulary_ = nullptr;
   const PieceTable* pieces_ = nullptr;
+  PieceShape shape_;
   bool by_rank_ = true;
+  bool bytes_ = true;  // symbols are bytes
   MergeTable merges_;
   std::array<std::int32_t, 256> byte_ids_{};  // bpe: the symbol of a byte; spm: its <0xNN> token
   std::array<bool, 256> joins_space_{};       // a byte before U+2581 in some token
