@@ -30,9 +30,9 @@ struct SourceKey {
   std::string path;
   std::uint64_t size_bytes = 0;
   std::int64_t mtime_ns = 0;
-  std::int64_t ctime_ns = 0;  // of the newest change: a time that nobody sets
   std::optional<Digest> content;
   std::int64_t revision = 0;
+  std::int64_t ctime_ns = 0;  // of the newest change: a time that nobody sets
 };
 
 /// All operations are safe with other processes at work on the same store: changes happen under a

@@ -99,7 +99,8 @@ TEST(PictureTensor, SizesAreThoseOfTheInputOrAskedFor) {
 
 TEST(PictureTensor, ResizesAsPillowDoes) {
   const Picture picture = read("rgb.png");
-  for (const auto& want : media_golden()["resized"]) {
+  const auto golden = media_golden();
+  for (const auto& want : golden["resized"]) {
     PictureOptions options;
     options.size = {want["width"], want["height"]};
     options.crop = want["crop"];

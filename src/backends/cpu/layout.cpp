@@ -82,8 +82,9 @@ class Layouts {
     return v;
   }
 
-  /// A copy of [B, C, axes...] in the other order. `v`: where it comes from, or kNoValue.
-  std::uint32_t convert(Operand from, std::uint32_t v, const Shape& shape, bool to_last) {
+  /// A copy of [B, C, axes...] in the other order. `v`: where it comes from, or kNoValue. The shape
+  /// is a copy too: it may be that of a value, and values_ grows here.
+  std::uint32_t convert(Operand from, std::uint32_t v, const Shape shape, bool to_last) {
     if (v != kNoValue && values_[v].copy != kNoValue) {
       const LayoutValue& copy = values_[values_[v].copy];
       if (copy.last == to_last && (copy.shape == shape || !to_last)) return values_[v].copy;

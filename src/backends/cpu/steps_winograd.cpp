@@ -61,10 +61,9 @@ class WinogradStep final : public CpuStep {
   };
   Room room(std::byte* base) const noexcept {
     Room r{};
-    const auto start = reinterpret_cast<std::uintptr_t>(base);
-    std::uintptr_t at = start;
+    std::size_t at = 0;
     const auto take = [&](std::size_t bytes) {
-      const std::uintptr_t here = at;
+      std::byte* const here = base == nullptr ? nullptr : base + at;
       at += round_up(bytes, 64);
       return here;
     };
@@ -72,8 +71,8 @@ class WinogradStep final : public CpuStep {
     r.m = reinterpret_cast<float*>(take(kPositions * windows_ * p_.out_channels * sizeof(float)));
     r.rows = reinterpret_cast<const float**>(take((windows_ + kTilePixels) * sizeof(float*)));
     r.tiles = reinterpret_cast<DirectTile*>(take(windows_ * sizeof(DirectTile)));
-    r.rest = reinterpret_cast<std::byte*>(at);
-    r.bytes = at - start;
+    r.rest = take(0);
+    r.bytes = at;
     return r;
   }
 

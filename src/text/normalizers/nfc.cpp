@@ -16,6 +16,7 @@ namespace {
 utf8proc_option_t options_of(NormalForm form) noexcept {
   const bool composed = form == NormalForm::kNfc || form == NormalForm::kNfkc;
   const bool compatible = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): options are or-ed together.
   return static_cast<utf8proc_option_t>(UTF8PROC_STABLE |
                                         (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
                                         (compatible ? UTF8PROC_COMPAT : 0));

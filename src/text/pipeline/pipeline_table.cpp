@@ -18,6 +18,8 @@ Error bad(std::string_view what) {
   return invalid_config("tokenizer.pipeline", what);
 }
 
+// NOLINTBEGIN(misc-no-recursion): kMaxDepth bounds it, and the depth of what a .model holds the
+// TOML reader.
 Result<ConfigTable> table_of(const json& object, int depth);
 
 Result<ConfigValue> value_of(const json& value, int depth) {
@@ -69,6 +71,7 @@ json json_of(const ConfigValue& value) {
   }
   return out;
 }
+// NOLINTEND(misc-no-recursion)
 
 }  // namespace
 

@@ -181,7 +181,7 @@ class Translator {
 
   Result<void> escape() {
     const char c = peek(1);
-    const auto emit = [&](std::string text) -> Result<void> {
+    const auto emit = [&](const std::string& text) -> Result<void> {
       out_ += text;
       at_ += 2;
       return {};
@@ -304,7 +304,7 @@ class Translator {
   }
 
   static std::string pcre_name(std::string_view name) {
-    const std::string plain = plain_name(name);
+    std::string plain = plain_name(name);
     if (plain.size() <= 2) return std::string(name);
     if (plain == "any") return "Any";
     for (const auto& [text, category] : kCategories) {
