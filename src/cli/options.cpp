@@ -64,6 +64,13 @@ std::optional<double> parse_real(std::string_view text) noexcept {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+std::optional<std::pair<std::string_view, std::string_view>> split_named(
+    std::string_view text) noexcept {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0) return std::nullopt;
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
 std::vector<std::string_view> split_list(std::string_view text) {
   std::vector<std::string_view> items;
   while (true) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -56,6 +57,9 @@ class Options {
 /// Whole text as a number; nullopt for anything else.
 std::optional<std::uint64_t> parse_integer(std::string_view text) noexcept;
 std::optional<double> parse_real(std::string_view text) noexcept;
+/// NAME=VALUE cut at its last `=`, as names may hold one; nullopt where there is no name.
+std::optional<std::pair<std::string_view, std::string_view>> split_named(
+    std::string_view text) noexcept;
 /// The elements between commas: one more than there are commas, also where some are empty.
 std::vector<std::string_view> split_list(std::string_view text);
 

@@ -123,10 +123,13 @@ std::uint64_t sweep(const Function& f, std::uint64_t begin, std::uint64_t end, s
 }
 
 /// The digests of all parts by name, from tests/golden/math_sweep.txt.
-std::map<std::string, std::string> known_digests() {
-  std::map<std::string, std::string> known;
-  std::ifstream file(std::string(CYB_TESTS_DIR) + "/golden/math_sweep.txt");
-  for (std::string name, digest; file >> name >> digest;) known[name] = digest;
+std::map<std::string, std::string>& known_digests() {
+  static std::map<std::string, std::string> known = [] {
+    std::map<std::string, std::string> out;
+    std::ifstream file(std::string(CYB_TESTS_DIR) + "/golden/math_sweep.txt");
+    for (std::string name, digest; file >> name >> digest;) out[name] = digest;
+    return out;
+  }();
   return known;
 }
 

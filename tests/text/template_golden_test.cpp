@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "text/template/chat_json.hpp"
 #include "text/template/chat_template.hpp"
 
 namespace cyb {
@@ -22,19 +23,9 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 ChatValue value_of(const Json& json) {
-  if (json.is_null()) return ChatValue::null();
-  if (json.is_boolean()) return ChatValue::of(json.get<bool>());
-  if (json.is_number_integer()) return ChatValue::of(json.get<std::int64_t>());
-  if (json.is_number()) return ChatValue::of(json.get<double>());
-  if (json.is_string()) return ChatValue::of(std::string_view(json.get_ref<const std::string&>()));
-  if (json.is_array()) {
-    std::vector<ChatValue> items;
-    for (const Json& item : json) items.push_back(value_of(item));
-    return ChatValue::list(std::move(items));
-  }
-  std::vector<std::pair<std::string, ChatValue>> members;
-  for (const auto& [key, member] : json.items()) members.emplace_back(key, value_of(member));
-  return ChatValue::object(std::move(members));
+  const auto value = parse_chat_json(json.dump(), "a case");
+  EXPECT_TRUE(value) << value.error().text();
+  return value ? *value : ChatValue::null();
 }
 
 ChatInput input_of(const Json& vars) {

@@ -76,25 +76,18 @@ Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
 }
 
 Gemm::Scratch Gemm::scratch(std::byte* base) const noexcept {
-  std::size_t at = 0;
-  const auto take = [&at, base](std::size_t bytes) {
-    std::byte* const here = base == nullptr ? nullptr : base + at;
-    at += round_up(bytes, kLine);
-    return here;
-  };
+  Carver carver(base);
   Scratch s{};
-  s.records =
-      reinterpret_cast<std::uint8_t*>(take(kFewTokens * levels_ * n_blocks_ * kRecordBytes));
-  s.unpacked = reinterpret_cast<std::uint8_t*>(take(q8_ ? dot_scratch_bytes(n_blocks_) : 0));
-  s.rows = reinterpret_cast<float*>(take(kFewTokens * k_padded_ * sizeof(float)));
-  s.temp = reinterpret_cast<float*>(take(kTileTokens * k_padded_ * sizeof(float)));
-  s.tile_a = reinterpret_cast<float*>(take(chunk_ * kPanelRows * sizeof(float)));
-  s.tile_b = reinterpret_cast<float*>(take(chunk_ * levels_ * kPanelRows * sizeof(float)));
-  s.levels = reinterpret_cast<float*>(
-      take(levels_ > 1 ? kTileTokens * levels_ * k_padded_ * sizeof(float) : 0));
-  s.slice = reinterpret_cast<float*>(take(kSliceValues * kPanelRows * sizeof(float)));
-  s.acc = reinterpret_cast<float*>(take(0));
-  s.bytes = at;
+  s.records = carver.take<std::uint8_t>(kFewTokens * levels_ * n_blocks_ * kRecordBytes);
+  s.unpacked = carver.take<std::uint8_t>(q8_ ? dot_scratch_bytes(n_blocks_) : 0);
+  s.rows = carver.take<float>(kFewTokens * k_padded_);
+  s.temp = carver.take<float>(kTileTokens * k_padded_);
+  s.tile_a = carver.take<float>(chunk_ * kPanelRows);
+  s.tile_b = carver.take<float>(chunk_ * levels_ * kPanelRows);
+  s.levels = carver.take<float>(levels_ > 1 ? kTileTokens * levels_ * k_padded_ : 0);
+  s.slice = carver.take<float>(kSliceValues * kPanelRows);
+  s.acc = carver.take<float>(0);
+  s.bytes = carver.bytes();
   return s;
 }
 

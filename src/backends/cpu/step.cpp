@@ -82,4 +82,12 @@ std::size_t Build::rope(RopeConfig config) {
   return ropes.size() - 1;
 }
 
+Share grains(std::size_t n, const Run& run, unsigned thread) noexcept {
+  constexpr std::size_t kGrain = 256;
+  Share s((n + kGrain - 1) / kGrain, thread, run.n_threads);
+  s.begin = std::min(n, s.begin * kGrain);
+  s.end = std::min(n, s.end * kGrain);
+  return s;
+}
+
 }  // namespace cyb::cpu

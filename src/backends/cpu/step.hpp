@@ -65,6 +65,9 @@ struct Share {
       : begin(n * thread / n_threads), end(n * (thread + 1) / n_threads) {}
 };
 
+/// A share of n values of elementwise work: it starts at a multiple of 256.
+Share grains(std::size_t n, const Run& run, unsigned thread) noexcept;
+
 /// What steps ask for while a plan is compiled.
 struct Build {
   const KernelTable* k;
@@ -125,6 +128,23 @@ bool has_kernel(const Op& op, std::span<const TensorSpec> inputs);
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;
 }
+
+/// Cuts scratch memory into arrays that begin at cache lines; without memory (null) it only counts.
+class Carver {
+ public:
+  explicit Carver(std::byte* base) noexcept : base_(base) {}
+  template <class T>
+  T* take(std::size_t count) noexcept {
+    std::byte* const here = base_ == nullptr ? nullptr : base_ + bytes_;
+    bytes_ += round_up(count * sizeof(T), 64);
+    return reinterpret_cast<T*>(here);
+  }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::byte* base_;
+  std::size_t bytes_ = 0;
+};
 inline const CpuWeight* cpu_weight(const Operand& operand) {
   return static_cast<const CpuWeight*>(operand.weight);
 }

@@ -7,15 +7,6 @@
 namespace cyb::cpu {
 namespace {
 
-constexpr std::size_t kGrain = 256;  // values: shares start at multiples of this
-
-Share grains(std::size_t n, const Run& run, unsigned thread) noexcept {
-  Share s((n + kGrain - 1) / kGrain, thread, run.n_threads);
-  s.begin = std::min(n, s.begin * kGrain);
-  s.end = std::min(n, s.end * kGrain);
-  return s;
-}
-
 /// y = f(x; a, b); the parameters are constants, or the first value of an operand of the run.
 class ElementStep final : public CpuStep {
  public:

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::size_t kRows = 48;  // of an item
 constexpr std::size_t kOutputs = 16;
-constexpr std::size_t kGrain = 256;
 
 bool is_byte(DType dtype) {
   return dtype == DType::kI8 || dtype == DType::kU8;
@@ -138,14 +137,6 @@ void limits_of(DType dtype, std::int32_t zero, std::int32_t (&zero_low_high)[3])
   zero_low_high[0] = zero;
   zero_low_high[1] = dtype == DType::kI8 ? -128 : 0;
   zero_low_high[2] = dtype == DType::kI8 ? 127 : 255;
-}
-
-/// Shares of n values that start at multiples of kGrain.
-Share grains(std::size_t n, const Run& run, unsigned thread) noexcept {
-  Share s((n + kGrain - 1) / kGrain, thread, run.n_threads);
-  s.begin = std::min(n, s.begin * kGrain);
-  s.end = std::min(n, s.end * kGrain);
-  return s;
 }
 
 /// To or from bytes with one scale.

@@ -12,9 +12,6 @@
 namespace cyb::cpu {
 namespace {
 
-constexpr std::size_t kGrain =
-    256;  // values: shares of elementwise work start at multiples of this
-
 /// Row copies from a weight (decoded) or from rows of the arena.
 class GatherStep final : public CpuStep {
  public:
@@ -86,7 +83,7 @@ class BinaryStep final : public CpuStep {
     const float *a = run.f32(a_), *b = run.f32(b_);
     float* y = run.out(out_);
     if (n_b == n || n_b == 1) {
-      const Share s = share(n, run, thread);
+      const Share s = grains(n, run, thread);
       const Side side{n_b == n ? b + s.begin : b, n_b != n};
       arithmetic(*run.k, tag_, {a + s.begin, false}, side, s.end - s.begin, y + s.begin);
       return;
@@ -94,13 +91,6 @@ class BinaryStep final : public CpuStep {
     for (Share s(n / n_b, thread, run.n_threads); s.begin < s.end; ++s.begin) {
       arithmetic(*run.k, tag_, {a + s.begin * n_b, false}, {b, false}, n_b, y + s.begin * n_b);
     }
-  }
-
-  static Share share(std::size_t n, const Run& run, unsigned thread) noexcept {
-    Share s((n + kGrain - 1) / kGrain, thread, run.n_threads);
-    s.begin = std::min(n, s.begin * kGrain);
-    s.end = std::min(n, s.end * kGrain);
-    return s;
   }
 
  private:
@@ -114,7 +104,7 @@ class MapStep final : public CpuStep {
   MapStep(const Step& step, float cap) : x_(step.inputs[0]), out_(step.outputs[0]), cap_(cap) {}
 
   void run(const Run& run, unsigned thread) const noexcept override {
-    const Share s = BinaryStep::share(run.elements(x_), run, thread);
+    const Share s = grains(run.elements(x_), run, thread);
     const float* x = run.f32(x_) + s.begin;
     float* y = run.out(out_) + s.begin;
     if (cap_ > 0.0f) {
@@ -134,7 +124,7 @@ class CopyStep final : public CpuStep {
  public:
   explicit CopyStep(const Step& step) : x_(step.inputs[0]), out_(step.outputs[0]) {}
   void run(const Run& run, unsigned thread) const noexcept override {
-    const Share s = BinaryStep::share(run.elements(out_), run, thread);
+    const Share s = grains(run.elements(out_), run, thread);
     if (run.f32(x_) == run.out(out_)) return;
     std::memcpy(run.out(out_) + s.begin, run.f32(x_) + s.begin, (s.end - s.begin) * sizeof(float));
   }

@@ -61,18 +61,13 @@ class WinogradStep final : public CpuStep {
   };
   Room room(std::byte* base) const noexcept {
     Room r{};
-    std::size_t at = 0;
-    const auto take = [&](std::size_t bytes) {
-      std::byte* const here = base == nullptr ? nullptr : base + at;
-      at += round_up(bytes, 64);
-      return here;
-    };
-    r.v = reinterpret_cast<float*>(take(kPositions * windows_ * p_.in_channels * sizeof(float)));
-    r.m = reinterpret_cast<float*>(take(kPositions * windows_ * p_.out_channels * sizeof(float)));
-    r.rows = reinterpret_cast<const float**>(take((windows_ + kTilePixels) * sizeof(float*)));
-    r.tiles = reinterpret_cast<DirectTile*>(take(windows_ * sizeof(DirectTile)));
-    r.rest = take(0);
-    r.bytes = at;
+    Carver carver(base);
+    r.v = carver.take<float>(kPositions * windows_ * p_.in_channels);
+    r.m = carver.take<float>(kPositions * windows_ * p_.out_channels);
+    r.rows = carver.take<const float*>(windows_ + kTilePixels);
+    r.tiles = carver.take<DirectTile>(windows_);
+    r.rest = carver.take<std::byte>(0);
+    r.bytes = carver.bytes();
     return r;
   }
 

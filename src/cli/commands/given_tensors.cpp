@@ -95,12 +95,12 @@ Result<GivenTensors> read_tensors(const std::vector<std::string>& inputs, const 
   CYB_ASSIGN(reader.options, media.picture_options());
   GivenTensors given;
   for (const std::string& input : inputs) {
-    const std::size_t equals = input.rfind('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == input.size()) {
+    const auto named = split_named(input);
+    if (!named || named->second.empty()) {
       return fail(usage_error(
           fmt::format("--input {}: write NAME=FILE (.npy, .png, .jpg or .wav)", input)));
     }
-    const std::string name = input.substr(0, equals), path = input.substr(equals + 1);
+    const std::string name(named->first), path(named->second);
     CYB_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
     auto made = reader.make(name, path, file->bytes());
     if (!made) return fail(std::move(made).error().in(path));

@@ -51,13 +51,11 @@ class ImportCommand final : public Command {
     }
     api::SourceOptions options;
     for (const std::string& dim : dims_) {
-      const std::size_t equals = dim.rfind('=');
-      const auto size = equals == std::string::npos
-                            ? std::nullopt
-                            : parse_integer(std::string_view(dim).substr(equals + 1));
-      if (!size || equals == 0 || *size > INT32_MAX)
+      const auto named = split_named(dim);
+      const auto size = named ? parse_integer(named->second) : std::nullopt;
+      if (!size || *size > INT32_MAX)
         return fail(usage_error(fmt::format("--dim {}: write NAME=N", dim)));
-      options.dims.emplace_back(dim.substr(0, equals), static_cast<std::int64_t>(*size));
+      options.dims.emplace_back(named->first, static_cast<std::int64_t>(*size));
     }
     options.tokenizer_only = tokenizer_only_;
     Progress progress(context.output, "importing");

@@ -72,8 +72,7 @@ Result<void> write_outputs(TensorSession& session, std::span<const std::string> 
 std::vector<std::string> files_read(std::span<const std::string> inputs) {
   std::vector<std::string> out;
   for (const std::string& input : inputs) {
-    const std::size_t at = input.find('=');
-    if (at != std::string::npos) out.push_back(input.substr(at + 1));
+    if (const auto named = split_named(input)) out.emplace_back(named->second);
   }
   return out;
 }

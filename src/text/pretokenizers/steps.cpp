@@ -91,6 +91,28 @@ class Joiner {
   bool previous_ = false;
 };
 
+/// Cuts every piece at the matches that `find(text, match)` reports in order, by match(begin, end);
+/// what lies between them are gaps. `invert`: matches and gaps change places.
+template <class Find>
+Result<void> split(Pieces& pieces, Behavior behavior, bool invert, const Find& find) {
+  std::vector<Piece> out;
+  out.reserve(pieces.list.size() * 2);
+  for (const Piece& piece : pieces.list) {
+    const std::string_view text = pieces.of(piece);
+    Joiner joiner(behavior, start_of(pieces, piece), out);
+    std::size_t done = 0;
+    CYB_TRY(find(text, [&](std::size_t begin, std::size_t end) {
+      if (begin > done) joiner.add(done, begin, invert);
+      joiner.add(begin, end, !invert);
+      done = end;
+    }));
+    if (done < text.size()) joiner.add(done, text.size(), invert);
+    joiner.finish();
+  }
+  pieces.list = std::move(out);
+  return {};
+}
+
 /// Cuts at what a regular expression finds.
 class SplitRegex final : public PreTokenizerStep {
  public:
@@ -98,32 +120,27 @@ class SplitRegex final : public PreTokenizerStep {
       : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
 
   Result<void> apply(Pieces& pieces) const override {
-    std::vector<Piece> out;
-    out.reserve(pieces.list.size() * 2);
-    for (const Piece& piece : pieces.list) {
-      const std::string_view text = pieces.of(piece);
-      RegexScan scan(regex_, text);
-      Joiner joiner(behavior_, start_of(pieces, piece), out);
-      std::size_t done = 0;
-      for (std::size_t at = 0; at <= text.size();) {
-        CYB_ASSIGN(const RegexScan::Match match, scan.find(at));
-        if (!match.found) break;
-        const bool empty = match.begin == match.end;
-        at = match.end;
-        if (empty) at += at < text.size() ? valid_size(static_cast<unsigned char>(text[at])) : 1;
-        if (empty && match.begin == done && done > 0) continue;
-        if (match.begin > done) joiner.add(done, match.begin, invert_);
-        joiner.add(match.begin, match.end, !invert_);
-        done = match.end;
-      }
-      if (done < text.size()) joiner.add(done, text.size(), invert_);
-      joiner.finish();
-    }
-    pieces.list = std::move(out);
-    return {};
+    return split(pieces, behavior_, invert_,
+                 [this](std::string_view text, const auto& match) { return find(text, match); });
   }
 
  private:
+  Result<void> find(std::string_view text, const auto& match) const {
+    RegexScan scan(regex_, text);
+    std::size_t done = 0;
+    for (std::size_t at = 0; at <= text.size();) {
+      CYB_ASSIGN(const RegexScan::Match found, scan.find(at));
+      if (!found.found) break;
+      const bool empty = found.begin == found.end;
+      at = found.end;
+      if (empty) at += at < text.size() ? valid_size(static_cast<unsigned char>(text[at])) : 1;
+      if (empty && found.begin == done && done > 0) continue;
+      match(found.begin, found.end);
+      done = found.end;
+    }
+    return {};
+  }
+
   Regex regex_;
   Behavior behavior_;
   bool invert_;
@@ -136,24 +153,13 @@ class SplitText final : public PreTokenizerStep {
       : text_(std::move(text)), behavior_(behavior), invert_(invert) {}
 
   Result<void> apply(Pieces& pieces) const override {
-    std::vector<Piece> out;
-    out.reserve(pieces.list.size() * 2);
-    for (const Piece& piece : pieces.list) {
-      const std::string_view text = pieces.of(piece);
-      Joiner joiner(behavior_, start_of(pieces, piece), out);
-      std::size_t done = 0;
-      while (!text_.empty()) {
-        const std::size_t found = text.find(text_, done);
-        if (found == std::string_view::npos) break;
-        if (found > done) joiner.add(done, found, invert_);
-        joiner.add(found, found + text_.size(), !invert_);
-        done = found + text_.size();
-      }
-      if (done < text.size()) joiner.add(done, text.size(), invert_);
-      joiner.finish();
-    }
-    pieces.list = std::move(out);
-    return {};
+    return split(pieces, behavior_, invert_,
+                 [this](std::string_view text, const auto& match) -> Result<void> {
+                   std::size_t at = text_.empty() ? text.npos : text.find(text_);
+                   for (; at != text.npos; at = text.find(text_, at + text_.size()))
+                     match(at, at + text_.size());
+                   return {};
+                 });
   }
 
  private:
@@ -169,26 +175,15 @@ class SplitChars final : public PreTokenizerStep {
   SplitChars(Test test, Behavior behavior) : test_(test), behavior_(behavior) {}
 
   Result<void> apply(Pieces& pieces) const override {
-    std::vector<Piece> out;
-    out.reserve(pieces.list.size() * 2);
-    for (const Piece& piece : pieces.list) {
-      const std::string_view text = pieces.of(piece);
-      Joiner joiner(behavior_, start_of(pieces, piece), out);
-      std::size_t gap = 0;
-      for (std::size_t at = 0; at < text.size();) {
-        const std::size_t size = valid_size(static_cast<unsigned char>(text[at]));
-        if (test_(decode_valid(text, at, size))) {
-          if (at > gap) joiner.add(gap, at, false);
-          joiner.add(at, at + size, true);
-          gap = at + size;
-        }
-        at += size;
-      }
-      if (gap < text.size()) joiner.add(gap, text.size(), false);
-      joiner.finish();
-    }
-    pieces.list = std::move(out);
-    return {};
+    return split(pieces, behavior_, false,
+                 [this](std::string_view text, const auto& match) -> Result<void> {
+                   std::size_t size = 0;
+                   for (std::size_t at = 0; at < text.size(); at += size) {
+                     size = valid_size(static_cast<unsigned char>(text[at]));
+                     if (test_(decode_valid(text, at, size))) match(at, at + size);
+                   }
+                   return {};
+                 });
   }
 
  private:
@@ -203,37 +198,31 @@ constexpr std::string_view kDigitsFromTheRight = R"(\d{1,3}(?=(?:\d{3})*\b))";
 class DigitsFromTheRight final : public PreTokenizerStep {
  public:
   Result<void> apply(Pieces& pieces) const override {
-    std::vector<Piece> out;
-    out.reserve(pieces.list.size() * 2);
-    for (const Piece& piece : pieces.list) {
-      Joiner joiner(Behavior::kIsolated, start_of(pieces, piece), out);
-      const std::string_view text = pieces.of(piece);
-      std::size_t gap = 0;
-      std::vector<std::size_t> ends;  // of the digits of a run
-      for (std::size_t at = 0; at < text.size();) {
-        const std::size_t begin = at;
-        ends.clear();
-        std::size_t size = 0;
-        char32_t c = 0;
-        for (; at < text.size(); at += size, ends.push_back(at)) {
-          size = valid_size(static_cast<unsigned char>(text[at]));
-          c = decode_valid(text, at, size);
-          if (!is_decimal(c)) break;
-        }
-        const bool joined = at < text.size() && is_word(c) && c != 0x200C && c != 0x200D;
-        if (at < text.size()) at += size;
-        if (ends.empty() || joined) continue;
-        if (begin > gap) joiner.add(gap, begin, false);
-        gap = begin;
-        for (std::size_t n = (ends.size() - 1) % 3; n < ends.size(); n += 3) {
-          joiner.add(gap, ends[n], true);
-          gap = ends[n];
-        }
+    return split(pieces, Behavior::kIsolated, false,
+                 [](std::string_view text, const auto& match) { return find(text, match); });
+  }
+
+ private:
+  static Result<void> find(std::string_view text, const auto& match) {
+    std::vector<std::size_t> ends;  // of the digits of a run
+    for (std::size_t at = 0; at < text.size();) {
+      std::size_t begin = at;
+      ends.clear();
+      std::size_t size = 0;
+      char32_t c = 0;
+      for (; at < text.size(); at += size, ends.push_back(at)) {
+        size = valid_size(static_cast<unsigned char>(text[at]));
+        c = decode_valid(text, at, size);
+        if (!is_decimal(c)) break;
       }
-      if (gap < text.size()) joiner.add(gap, text.size(), false);
-      joiner.finish();
+      const bool joined = at < text.size() && is_word(c) && c != 0x200C && c != 0x200D;
+      if (at < text.size()) at += size;
+      if (ends.empty() || joined) continue;
+      for (std::size_t n = (ends.size() - 1) % 3; n < ends.size(); n += 3) {
+        match(begin, ends[n]);
+        begin = ends[n];
+      }
     }
-    pieces.list = std::move(out);
     return {};
   }
 };
