@@ -289,8 +289,8 @@ Result<GraphInput> read_input(Decoder& in, const FileSymbols& symbols) {
   out.spec.dtype = *dtype;
   for (std::uint32_t i = 0; i < rank; ++i) {
     CYB_ASSIGN(const std::int64_t dim, in.number<std::int64_t>());
-    // -(dim + 2) cannot overflow for dim <= -2 but for the smallest value, which is out of range.
-    const std::uint64_t symbol = static_cast<std::uint64_t>(-(dim + 2));
+    // -2 is the first symbol, -3 the next. Unsigned: a file may hold any 64 bits.
+    const std::uint64_t symbol = std::uint64_t{0} - 2 - static_cast<std::uint64_t>(dim);
     if (dim >= 0) {
       out.spec.dims.emplace_back(dim);
     } else if (dim == kAnonymousDim) {

@@ -104,7 +104,7 @@ std::optional<std::size_t> typed_count(const TensorProto& tensor, DType dtype) {
 Result<HostTensor> from_fields(const TensorProto& tensor, DType dtype, const Shape& shape) {
   const auto count = typed_count(tensor, dtype);
   if (!count) return fail(tensor_error(tensor, "data in a field of another type"));
-  if (*count != static_cast<std::uint64_t>(shape.count())) {
+  if (shape.elements() != *count) {
     return fail(tensor_error(tensor, fmt::format("{} values for shape {}", *count, shape.text())));
   }
   if (!ints_fit(dtype, tensor.ints))

@@ -202,6 +202,8 @@ BAD = {
     "G10-shape": (graph(BSP, [("x", "f32", ["B", 5])], ["y"], [node(5, 0, b"", ["x", "w"], ["y"])]),
                   "node 5 (Matmul): shape "),
     "G10-symbol": (graph(["B"], [("x", "f32", [-3])], ["x"], []), 'input "x": dimension -3 names no symbol'),
+    "G10-symbol-last": (graph(["B"], [("x", "f32", [-(2**63)])], ["x"], []),
+                        'input "x": dimension -9223372036854775808 names no symbol'),
     "G10-rank": (graph(BSP, [("x", "f32", [1] * 9)], ["x"], []), 'input "x": rank 9 > 8'),
     "G10-twice": (graph(["B", "B"], [("x", "f32", ["B"])], ["x"], []), 'symbol "B" is declared twice'),
     "G11-output": (graph(BSP, [X], ["y", "nothing"], [ADD]), 'output "nothing" is never produced'),
