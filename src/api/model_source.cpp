@@ -164,7 +164,22 @@ Result<std::shared_ptr<const Model>> open_model(const std::string& what,
                                                 const ModelOptions& model_options,
                                                 const SourceOptions& options) {
   CYB_ASSIGN(const std::string path, find_model_file(what, options));
-  return Model::open(path, model_options);
+  auto model = Model::open(path, model_options);
+  const bool is_damage = !model && (model.error().kind() == ErrorKind::kFormat ||
+                                    model.error().kind() == ErrorKind::kGraph);
+  if (!is_damage || path == what) return model;
+  if (!is_import_source(what)) {
+    if (options.note)
+      options.note(
+          fmt::format("to mend the store's copy of \"{}\", import its source again", what));
+    return model;
+  }
+  if (options.note) {
+    options.note(fmt::format("the store's copy is damaged ({}); importing {} again",
+                             model.error().code(), what));
+  }
+  CYB_ASSIGN(const ImportedModel imported, import_to(what, "", "", options));
+  return Model::open(imported.path, model_options);
 }
 
 }  // namespace cyb::api

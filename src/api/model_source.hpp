@@ -40,7 +40,8 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
 /// not exist, InvalidInput for an unknown name, as import_to.
 Result<std::string> find_model_file(const std::string& what, const SourceOptions& options);
 
-/// find_model_file, then Model::open.
+/// find_model_file, then Model::open. A damaged copy in the store is made again where `what` is its
+/// source; where it is a name, `note` says how.
 Result<std::shared_ptr<const Model>> open_model(const std::string& what,
                                                 const ModelOptions& model_options,
                                                 const SourceOptions& options);

@@ -2,14 +2,19 @@
 // and a source that changed is imported again whatever its times say.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "e2e/npy_file.hpp"
 #include "e2e/program.hpp"
+#include "import/onnx_support.hpp"
 
 namespace cyb::test {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string read_all(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -90,6 +95,78 @@ TEST(TensorFiles, BenchOfTensorsTakesNoLengths) {
       program.run({"bench", golden("onnx/mlp.onnx"), "--input", "x=" + x, "-r", "1", "-p", "5"});
   EXPECT_EQ(done.exit_code, 1) << done.out;
   EXPECT_NE(done.err.find("-p, -n and -b are for language models"), std::string::npos) << done.err;
+}
+
+TEST(TensorFiles, ADamagedCopyInTheStoreIsMadeAgain) {
+  const Program program;
+  const std::string x = program.file("x.npy"), source = program.file("mlp.onnx");
+  write_npy(x, "(2, 6)", kX);
+  write_all(source, read_all(golden("onnx/mlp.onnx")));
+  const std::vector<std::string> line = {"run", source, "--input", "x=" + x, "--verify"};
+  const std::string wanted = program.run(line).out;
+  ASSERT_NE(wanted, "");
+  const std::string copy = Program::json(program.run({"list", "--json"}))["models"][0]["path"];
+  const std::string sound = read_all(copy);
+  // The first bytes and the size are looked at when the store is asked, the weights by --verify.
+  std::string bad = sound;
+  bad.back() = static_cast<char>(bad.back() ^ 1);
+  fs::permissions(copy, fs::perms::owner_write, fs::perm_options::add);
+  write_all(copy, bad);
+  const ProcessResult again = program.run(line);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out, wanted);
+  EXPECT_NE(again.err.find("the store's copy is damaged"), std::string::npos) << again.err;
+  EXPECT_EQ(read_all(copy), sound);
+  fs::permissions(copy, fs::perms::owner_write, fs::perm_options::add);
+  write_all(copy, bad);
+  const ProcessResult named = program.run({"run", "mlp", "--input", "x=" + x, "--verify"});
+  EXPECT_EQ(named.exit_code, 2);
+  EXPECT_NE(named.err.find("import its source again"), std::string::npos) << named.err;
+}
+
+TEST(TensorFiles, WhatARunWithoutInputsSays) {
+  const Program program;
+  const std::string model = program.file("m.model");
+  ASSERT_EQ(program.run({"import", golden("onnx/mlp.onnx"), "-o", model}).exit_code, 0);
+  const ProcessResult done = program.run({"run", model});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_NE(done.err.find("it takes: x f32"), std::string::npos) << done.err;
+  const ProcessResult twice =
+      program.run({"import", golden("onnx/mlp.onnx"), "-o", program.file("n.model"), "--dim", "N=2",
+                   "--dim", "N=3"});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_NE(twice.err.find("--dim N=3: N is 2 already"), std::string::npos) << twice.err;
+}
+
+TEST(TensorFiles, OutputsAreChosenByName) {
+  const Program program;
+  const std::string source = program.file("m.onnx"), x = program.file("x.npy");
+  write_all(source, onnx_model(Proto()
+                                   .message(1, onnx_node("Relu", {"x"}, "a/b"))
+                                   .message(1, onnx_node("Neg", {"x"}, "a_b"))
+                                   .message(11, onnx_value("x", {2}))
+                                   .message(12, onnx_value("a/b", {2}))
+                                   .message(12, onnx_value("a_b", {2}))));
+  write_npy(x, "(2,)", {1, -2});
+  const std::string out = program.file("out");
+  std::vector<std::string> line = {"run", source, "--input", "x=" + x};
+  EXPECT_EQ(program.run(line).out.find("a/b f32 [2]  min 0 "), 0u) << program.run(line).out;
+  line.insert(line.end(), {"--output", out});
+  const ProcessResult both = program.run(line);
+  EXPECT_EQ(both.exit_code, 1);
+  EXPECT_NE(both.err.find("choose one with --select"), std::string::npos) << both.err;
+  line.insert(line.end(), {"--select", "a_b", "--json"});
+  const auto outputs = Program::json(program.run(line))["outputs"];
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0]["name"], "a_b");
+  std::string wanted(sizeof(float) * 2, '\0');
+  const float values[] = {-1, 2};
+  std::memcpy(wanted.data(), values, sizeof values);
+  EXPECT_TRUE(read_all(out + "/a_b.npy").ends_with(wanted));
+  line.insert(line.end(), {"--force", "--select", "c"});
+  const ProcessResult unknown = program.run(line);
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.err.find("outputs are: a/b, a_b"), std::string::npos) << unknown.err;
 }
 
 }  // namespace

@@ -55,6 +55,10 @@ class ImportCommand final : public Command {
       const auto size = named ? parse_integer(named->second) : std::nullopt;
       if (!size || *size > INT32_MAX)
         return fail(usage_error(fmt::format("--dim {}: write NAME=N", dim)));
+      for (const auto& [name, value] : options.dims) {
+        if (name == named->first)
+          return fail(usage_error(fmt::format("--dim {}: {} is {} already", dim, name, value)));
+      }
       options.dims.emplace_back(named->first, static_cast<std::int64_t>(*size));
     }
     options.tokenizer_only = tokenizer_only_;

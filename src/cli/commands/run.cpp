@@ -37,9 +37,14 @@ Ctrl-C ends the answer (exit code 5).)";
 Result<void> refuse_tensor_model(const Model& model) {
   CYB_ASSIGN(const bool tensors, is_tensor_model(model));
   if (!tensors) return {};
-  return fail(
-      usage_error("this is a model of tensors, it takes no prompt: run it with --input NAME=FILE "
-                  "(`cyb-llm graph MODEL` lists its inputs)"));
+  CYB_ASSIGN(const Graph graph, model.graph());
+  std::string inputs;
+  for (const GraphInput& input : graph.inputs) {
+    inputs += (inputs.empty() ? "" : "; ") + input_text(input, graph.symbols);
+  }
+  return fail(usage_error(fmt::format(
+      "this is a model of tensors, it takes no prompt: run it with --input NAME=FILE; it takes: {}",
+      inputs)));
 }
 
 class RunCommand final : public Command {
@@ -110,7 +115,14 @@ Result<int> RunCommand::run(Context& context) {
   CYB_TRY(Output::check_writable());
   std::string text;
   if (!is_chat(context)) {
-    CYB_ASSIGN(text, read_prompt(context));
+    auto read = read_prompt(context);
+    if (!read) {
+      // Nothing was asked: a model of tensors takes no prompt, and says what it takes.
+      const auto model = prompt_ ? nullptr : model_.open(context, stop).value_or(nullptr);
+      if (model) CYB_TRY(refuse_tensor_model(*model));
+      return fail(std::move(read).error());
+    }
+    text = *std::move(read);
   }
   CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
   CYB_TRY(refuse_tensor_model(*model));

@@ -30,16 +30,19 @@ double ms_since(Clock::time_point start) {
 
 /// "<output name>.npy" with `/` as `_`. Error: Usage where two outputs would be one file.
 Result<std::vector<std::string>> file_names(const std::vector<std::string>& outputs,
+                                            std::span<const std::size_t> chosen,
                                             const std::string& folder) {
   std::map<std::string, std::string> taken;
   std::vector<std::string> paths;
-  for (const std::string& output : outputs) {
-    std::string name = output + ".npy";
+  for (const std::size_t i : chosen) {
+    std::string name = outputs[i] + ".npy";
     std::ranges::replace(name, '/', '_');
-    const auto [at, added] = taken.emplace(name, output);
+    const auto [at, added] = taken.emplace(name, outputs[i]);
     if (!added) {
-      return fail(usage_error(fmt::format(
-          "--output: the outputs \"{}\" and \"{}\" would both be {}", at->second, output, name)));
+      return fail(usage_error(
+          fmt::format("--output: the outputs \"{}\" and \"{}\" would both be {}: choose one with "
+                      "--select",
+                      at->second, outputs[i], name)));
     }
     paths.push_back(folder + "/" + name);
   }
@@ -57,10 +60,11 @@ Result<AtomicFile> written_output(const std::string& path, const TensorView& ten
 }
 
 /// All of them or none: a full disk is found before the first has its name.
-Result<void> write_outputs(TensorSession& session, std::span<const std::string> paths) {
+Result<void> write_outputs(TensorSession& session, std::span<const std::size_t> chosen,
+                           std::span<const std::string> paths) {
   std::vector<AtomicFile> files;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    CYB_ASSIGN(const TensorView tensor, session.output(i));
+    CYB_ASSIGN(const TensorView tensor, session.output(chosen[i]));
     CYB_ASSIGN(AtomicFile file, written_output(paths[i], tensor));
     files.push_back(std::move(file));
   }
@@ -157,6 +161,32 @@ Json shape_json(const Shape& shape) {
   return out;
 }
 
+/// A row of JSON per chosen output; without `json` a line each: a summary, or its file (`paths`,
+/// may be empty). Values that are not finite are warned of.
+Result<Json> reported(Context& context, TensorSession& session, std::span<const std::size_t> chosen,
+                      std::span<const std::string> paths, bool json) {
+  Json outputs = Json::array();
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    CYB_ASSIGN(const TensorView tensor, session.output(chosen[i]));
+    const std::string& name = session.outputs()[chosen[i]];
+    const Summary summary = summarise(tensor);
+    if (summary.n_not_finite != 0) {
+      context.output.warning(
+          fmt::format("output \"{}\": {} values are not finite", name, summary.n_not_finite));
+    }
+    if (!json && paths.empty()) context.output.line(summary_text(name, tensor, summary));
+    if (!json && !paths.empty()) {
+      context.output.note(
+          fmt::format("{}: {} {}", paths[i], dtype_name(tensor.dtype), tensor.shape.text()));
+    }
+    Json row = {
+        {"name", name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", shape_json(tensor.shape)}};
+    if (!paths.empty()) row["file"] = json_text(paths[i]);
+    outputs.push_back(std::move(row));
+  }
+  return outputs;
+}
+
 }  // namespace
 
 void TensorFlags::declare(Options& options) {
@@ -166,10 +196,28 @@ void TensorFlags::declare(Options& options) {
   media_.declare(options);
   options.optional_text("--output", output_, "DIR",
                         "For a model of tensors: write DIR/<output>.npy (`/` in a name as `_`)");
+  options.texts("--select", select_, "NAME",
+                "For a model of tensors: this output alone; may be given again");
   options.flag("--force", force_, "With --output or --trace: overwrite files that exist");
   options.flag("--profile", profile_, "For a model of tensors: time of each step, on stderr");
   options.optional_text("--trace", trace_, "FILE",
                         "For a model of tensors: times of the steps as a Chrome trace (JSON)");
+}
+
+/// Indices of the outputs that --select names, in the model's order; all of them without it.
+Result<std::vector<std::size_t>> TensorFlags::chosen(std::span<const std::string> outputs) const {
+  for (const std::string& name : select_) {
+    if (std::ranges::find(outputs, name) == outputs.end()) {
+      return fail(usage_error(
+          fmt::format("--select {}: the model's outputs are: {}", name, fmt::join(outputs, ", "))));
+    }
+  }
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (select_.empty() || std::ranges::find(select_, outputs[i]) != select_.end())
+      out.push_back(i);
+  }
+  return out;
 }
 
 /// No result takes the place of the model, of an input or of another result.
@@ -193,9 +241,10 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
   CYB_ASSIGN(const std::unique_ptr<TensorSession> session,
              TensorSession::open(std::move(model), options));
   session->measure(profile_ || trace_.has_value());
+  CYB_ASSIGN(const std::vector<std::size_t> shown, chosen(session->outputs()));
   std::vector<std::string> paths;
   if (output_) {
-    CYB_ASSIGN(paths, file_names(session->outputs(), *output_));
+    CYB_ASSIGN(paths, file_names(session->outputs(), shown, *output_));
     for (const std::string& path : paths) CYB_TRY(check_output_file(path, force_));
   }
   CYB_TRY(check_files(flags, paths));
@@ -209,26 +258,8 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
   if (profile_) context.output.err(profile_text(session->steps(), session->backend().name()));
   if (trace_) CYB_TRY(write_trace(*trace_, session->steps(), session->backend().name()));
   if (output_) CYB_TRY(make_folders(*output_));
-  if (output_) CYB_TRY(write_outputs(*session, paths));
-  Json outputs = Json::array();
-  for (std::size_t i = 0; i < session->outputs().size(); ++i) {
-    CYB_ASSIGN(const TensorView tensor, session->output(i));
-    const std::string& name = session->outputs()[i];
-    const Summary summary = summarise(tensor);
-    if (summary.n_not_finite != 0) {
-      context.output.warning(
-          fmt::format("output \"{}\": {} values are not finite", name, summary.n_not_finite));
-    }
-    if (!json && !output_) context.output.line(summary_text(name, tensor, summary));
-    if (!json && output_) {
-      context.output.note(
-          fmt::format("{}: {} {}", paths[i], dtype_name(tensor.dtype), tensor.shape.text()));
-    }
-    Json row = {
-        {"name", name}, {"dtype", dtype_name(tensor.dtype)}, {"shape", shape_json(tensor.shape)}};
-    if (output_) row["file"] = json_text(paths[i]);
-    outputs.push_back(std::move(row));
-  }
+  if (output_) CYB_TRY(write_outputs(*session, shown, paths));
+  CYB_ASSIGN(const Json outputs, reported(context, *session, shown, paths, json));
   if (!json) return kExitOk;
   context.output.line(Json{{"outputs", outputs},
                            {"path", "graph"},

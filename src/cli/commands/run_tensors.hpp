@@ -16,10 +16,10 @@ namespace cyb::cli {
 
 class TensorFlags {
  public:
-  /// --input, --image-…, --sample-rate, --output, --force, --profile, --trace.
+  /// --input, --image-…, --sample-rate, --output, --select, --force, --profile, --trace.
   void declare(Options& options);
   bool given() const noexcept {
-    return !inputs_.empty() || output_ || force_ || profile_ || trace_ ||
+    return !inputs_.empty() || output_ || !select_.empty() || force_ || profile_ || trace_ ||
            media_.given();
   }
   /// Errors: Usage, those of the files, as TensorSession.
@@ -27,9 +27,10 @@ class TensorFlags {
                   bool json) const;
 
  private:
+  Result<std::vector<std::size_t>> chosen(std::span<const std::string> outputs) const;
   Result<void> check_files(const ModelFlags& flags, std::span<const std::string> paths) const;
 
-  std::vector<std::string> inputs_;
+  std::vector<std::string> inputs_, select_;
   MediaFlags media_;
   std::optional<std::string> output_, trace_;
   bool force_ = false, profile_ = false;
