@@ -39,6 +39,26 @@ TEST(EngineLoad, UnknownNamesAreRefused) {
   EXPECT_EQ(nox.error().code(), "D4");
 }
 
+TEST(EngineLoad, WithoutFusionThePlanHoldsPlainOps) {
+  const auto ops_of = [](bool fuse) {
+    const auto backend = std::make_shared<ScriptedBackend>();
+    EngineOptions options;
+    options.pack_cache = false;
+    options.fuse = fuse;
+    scripted_engine(tiny_model("gemma3"), backend, options);
+    return backend->compiled;
+  };
+  const auto n_fused = [](const std::vector<OpTag>& ops) {
+    return std::ranges::count_if(ops, [](OpTag tag) {
+      return op_info(tag).fused && tag != OpTag::kBlockAttention;
+    });
+  };
+  const std::vector<OpTag> blocks = ops_of(true), plain = ops_of(false);
+  EXPECT_GT(n_fused(blocks), 0);
+  EXPECT_EQ(n_fused(plain), 0);
+  EXPECT_GT(plain.size(), blocks.size());
+}
+
 TEST(EngineLoad, ReportsWhatItTook) {
   EngineOptions options;
   options.backend = "reference";

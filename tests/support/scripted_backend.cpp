@@ -166,6 +166,8 @@ Result<std::unique_ptr<KvStore>> ScriptedBackend::alloc_kv(const KvLayout& kv,
 }
 
 Result<std::unique_ptr<Executable>> ScriptedBackend::compile(Plan plan) {
+  compiled.clear();
+  for (const Step& step : plan.steps) compiled.push_back(step.op.tag);
   return std::make_unique<ScriptedExecutable>(*this, std::move(plan));
 }
 

@@ -47,6 +47,7 @@ class ScriptedBackend final : public Backend {
   bool packs = false;                    // matmul weights are "packed": their bytes, each inverted
   mutable std::atomic<int> n_packs = 0;  // calls of pack()
   std::atomic<int> n_packed_loads = 0;   // load_weight() with bytes given, all of them right
+  std::vector<OpTag> compiled;           // the steps of the last plan
   std::vector<std::uint32_t> run_sizes;  // tokens of each run
   std::uint32_t n_copies = 0;            // copy_page() calls
 };
