@@ -77,6 +77,34 @@ TEST(Fusion, OperandsThatRepeatInEveryWay) {
   expect_steps(p, "Conv+Mul+Add+Sub+Div+Max+PRelu+Clip");
 }
 
+TEST(Fusion, AnIntegerThatBecomesAFloatLeads) {
+  const auto steps_with = [](DType dtype, const TensorView& x) {
+    GraphMaker m;
+    const std::string in = m.input("x", dtype, {3, 700});
+    m.weights.push_back(weight<float>("s", DType::kF32, {700}, numbers(700)));
+    const std::string cast = m.node(OpTag::kCast, {{"dtype", std::int64_t{0}}}, {in});
+    const std::string scaled = m.node(OpTag::kMul, {}, {cast, "s"});
+    m.graph.outputs = {m.node(OpTag::kTanh, {}, {scaled})};
+    expect_equal_everywhere(m, {x});
+    GraphRunner run(m, backend("cpu"));
+    run_all(run, {x});
+    EXPECT_EQ(run.forward->n_fallback_steps(), 0u) << dtype_name(dtype);
+    return step_ops(run);
+  };
+  std::vector<std::int32_t> words(2100);
+  std::vector<std::int64_t> longs(2100);
+  std::vector<std::uint8_t> bytes(2100);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(i) * 2654435761u);
+    longs[i] = static_cast<std::int64_t>(std::uint64_t{i} * 4611686018427387847u);
+    bytes[i] = static_cast<std::uint8_t>(i);
+  }
+  EXPECT_EQ(steps_with(DType::kI32, view(DType::kI32, {3, 700}, words)), "Cast+Mul+Tanh");
+  EXPECT_EQ(steps_with(DType::kI64, view(DType::kI64, {3, 700}, longs)), "Cast+Mul+Tanh");
+  EXPECT_EQ(steps_with(DType::kU8, view(DType::kU8, {3, 700}, bytes)), "Cast+Mul+Tanh");
+  EXPECT_EQ(steps_with(DType::kI8, view(DType::kI8, {3, 700}, bytes)), "Cast+Mul+Tanh");
+}
+
 TEST(Fusion, GeluWrittenOut) {
   Picture p;
   const std::string c = p.conv(p.x, 4);

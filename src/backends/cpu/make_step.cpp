@@ -88,6 +88,7 @@ Result<StepPtr> make_plain_step(const Step& step, Build& build) {
     case OpTag::kReduce:
       return make_norm_step(step, build);
     case OpTag::kMaxPool:
+    case OpTag::kAvgPool:
     case OpTag::kResize:
     case OpTag::kPadBy:
       return make_spatial_step(step, build);
@@ -98,6 +99,12 @@ Result<StepPtr> make_plain_step(const Step& step, Build& build) {
     case OpTag::kDequantizeLinear:
     case OpTag::kDynamicQuantizeLinear:
       return make_integer_step(step, build);
+    case OpTag::kLstm:
+    case OpTag::kLstmFull:
+    case OpTag::kGru:
+      return make_recurrent_step(step, build);
+    case OpTag::kDynamicLstm:
+      return make_dynamic_lstm(step, build);
     case OpTag::kConcat:
     case OpTag::kSplit:
       return make_layout_step(step);

@@ -62,6 +62,44 @@ bool has_work(OpTag tag) {
   }
 }
 
+/// A Cast of whole integers to f32 leads.
+bool is_cast(const Step& step) {
+  if (step.op.tag != OpTag::kCast || step.outputs[0].dtype != DType::kF32 ||
+      dtype_from_tag(static_cast<std::uint8_t>(step.op.attrs.i(0))) != DType::kF32)
+    return false;
+  const Operand& in = step.inputs[0];
+  switch (in.dtype) {
+    case DType::kI8:
+    case DType::kU8:
+    case DType::kI32:
+    case DType::kI64:
+      return in.kind != Operand::Kind::kWeight && in.shape.count() == step.outputs[0].shape.count();
+    default:
+      return false;
+  }
+}
+
+template <class T>
+void to_floats(const std::byte* from, std::size_t first, std::size_t n, float* to) noexcept {
+  const T* x = reinterpret_cast<const T*>(from) + first;
+  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<float>(x[i]);
+}
+
+/// Rounded to the nearest, as the reference does.
+void cast_integers(DType dtype, const std::byte* from, std::size_t first, std::size_t n,
+                   float* to) noexcept {
+  switch (dtype) {
+    case DType::kI8:
+      return to_floats<std::int8_t>(from, first, n, to);
+    case DType::kU8:
+      return to_floats<std::uint8_t>(from, first, n, to);
+    case DType::kI32:
+      return to_floats<std::int32_t>(from, first, n, to);
+    default:
+      return to_floats<std::int64_t>(from, first, n, to);
+  }
+}
+
 bool is_operand(const Shape& out, const Operand& in, OpTag tag) {
   if (in.kind == Operand::Kind::kNone) return true;
   if (in.dtype != DType::kF32) return false;
@@ -139,6 +177,7 @@ bool can_fuse(const Step& step) {
 }
 
 bool FusedOps::takes_own_op(const Step& step) {
+  if (is_cast(step)) return true;
   if (!has_work(step.op.tag) || step.inputs.size() > kMaxInputs) return false;
   return std::ranges::all_of(step.inputs, [&](const Operand& in) {
     return is_operand(step.outputs[0].shape, in, step.op.tag);
@@ -233,6 +272,11 @@ void FusedOps::by_reference(const Op& op, std::span<const Side> sides, std::size
 }
 
 void FusedOps::work(const Place& place, const Work& work) const noexcept {
+  if (work.op.tag == OpTag::kCast) {
+    const Operand& from = work.inputs[0].operand;
+    return cast_integers(from.dtype, place.run.data(from), place.first, place.n,
+                         place.slot(work.slot));
+  }
   std::array<Side, kMaxInputs> sides{};
   for (std::size_t k = 0; k < work.inputs.size(); ++k) {
     sides[k] = side(place, work.inputs[k], place.scratch + (n_slots_ - 1 + k) * kBlock);

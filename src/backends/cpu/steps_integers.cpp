@@ -7,10 +7,33 @@
 #include "backends/cpu/steps_elements.hpp"
 
 namespace cyb::cpu {
+
+const std::byte* stored_bytes(const Operand& operand) {
+  if (operand.kind != Operand::Kind::kWeight) return nullptr;
+  const TensorView source = cpu_weight(operand)->source();
+  const bool whole = source.dtype == operand.dtype && source.shape.count() == operand.shape.count();
+  return whole ? source.data : nullptr;
+}
+
+Result<Buffer> pair_panels(const ByteMatrix& b) {
+  const std::size_t pairs = (b.k + 1) / 2, blocks = (b.n + kPairColumns - 1) / kPairColumns;
+  CYB_ASSIGN(Buffer buffer,
+             Buffer::allocate(blocks * pairs * kPairColumns * sizeof(std::int32_t), "cpu"));
+  auto* to = buffer.as<std::int16_t>();
+  for (std::size_t t = 0; t < b.k; ++t) {
+    for (std::size_t c = 0; c < b.n; ++c) {
+      const std::int32_t z =
+          b.zero == nullptr ? 0 : byte_at(b.zero, b.dtype, b.zero_per_column ? c : 0);
+      const std::size_t word = (c / kPairColumns * pairs + t / 2) * kPairColumns + c % kPairColumns;
+      to[2 * word + t % 2] = static_cast<std::int16_t>(byte_at(b.data, b.dtype, t * b.n + c) - z);
+    }
+  }
+  return buffer;
+}
+
 namespace {
 
 constexpr std::size_t kRows = 48;  // of an item
-constexpr std::size_t kOutputs = 16;
 
 bool is_byte(DType dtype) {
   return dtype == DType::kI8 || dtype == DType::kU8;
@@ -18,17 +41,6 @@ bool is_byte(DType dtype) {
 bool absent(const Step& step, std::size_t k) {
   return k >= step.inputs.size() || step.inputs[k].kind == Operand::Kind::kNone;
 }
-std::int32_t byte_at(const std::byte* data, DType dtype, std::size_t i) noexcept {
-  const auto raw = static_cast<std::uint8_t>(data[i]);
-  return dtype == DType::kI8 ? static_cast<std::int8_t>(raw) : raw;
-}
-const std::byte* stored(const Operand& operand) {
-  if (operand.kind != Operand::Kind::kWeight) return nullptr;
-  const TensorView source = cpu_weight(operand)->source();
-  const bool whole = source.dtype == operand.dtype && source.shape.count() == operand.shape.count();
-  return whole ? source.data : nullptr;
-}
-
 /// a [rows, K] times stored panels of b [K, N] without its zero points.
 class IntegerProductStep final : public CpuStep {
  public:
@@ -42,11 +54,11 @@ class IntegerProductStep final : public CpuStep {
         rows_(static_cast<std::size_t>(a_.shape.count()) / k_),
         m_(a_.shape.rank() > 1 ? static_cast<std::size_t>(a_.shape[a_.shape.rank() - 2]) : 1),
         counter_(build.counter()) {
-    const std::size_t blocks = (n_ + kOutputs - 1) / kOutputs;
+    const std::size_t blocks = (n_ + kPairColumns - 1) / kPairColumns;
     cuts_ = (rows_ + kRows - 1) / kRows;
     const std::size_t wanted = build.n_threads == 1 ? 1 : 4 * build.n_threads;
     column_cuts_ = std::min(blocks, (wanted + cuts_ - 1) / cuts_);
-    columns_ = (blocks + column_cuts_ - 1) / column_cuts_ * kOutputs;
+    columns_ = (blocks + column_cuts_ - 1) / column_cuts_ * kPairColumns;
     column_cuts_ = (n_ + columns_ - 1) / columns_;
     build.want_thread(kRows * pairs() * sizeof(std::int32_t));
   }
@@ -101,34 +113,21 @@ class IntegerProductStep final : public CpuStep {
   std::size_t counter_;
 };
 
-/// [block of 16 columns][pair of k][16] of b [K, N] less its zero points, two int16 a word.
-Result<Buffer> pair_panels(const Step& step, const std::byte* b, const std::byte* zero) {
-  const Operand& w = step.inputs[1];
-  const auto k = static_cast<std::size_t>(w.shape[0]), n = static_cast<std::size_t>(w.shape[1]);
-  const std::size_t pairs = (k + 1) / 2, blocks = (n + kOutputs - 1) / kOutputs;
-  const bool many = zero != nullptr && step.inputs[3].shape.count() > 1;
-  CYB_ASSIGN(Buffer buffer,
-             Buffer::allocate(blocks * pairs * kOutputs * sizeof(std::int32_t), "cpu"));
-  auto* to = buffer.as<std::int16_t>();
-  for (std::size_t t = 0; t < k; ++t) {
-    for (std::size_t c = 0; c < n; ++c) {
-      const std::int32_t z = zero == nullptr ? 0 : byte_at(zero, w.dtype, many ? c : 0);
-      const std::size_t word = (c / kOutputs * pairs + t / 2) * kOutputs + c % kOutputs;
-      to[2 * word + t % 2] = static_cast<std::int16_t>(byte_at(b, w.dtype, t * n + c) - z);
-    }
-  }
-  return buffer;
-}
-
 Result<StepPtr> make_integer_product(const Step& step, Build& build) {
   const Operand &a = step.inputs[0], &b = step.inputs[1];
   if (b.shape.rank() != 2 || a.shape.count() == 0 || b.shape.count() == 0 || !is_byte(a.dtype) ||
-      !is_byte(b.dtype) || stored(b) == nullptr)
+      !is_byte(b.dtype) || stored_bytes(b) == nullptr)
     return StepPtr();
   const bool has_zero = !absent(step, 3);
-  const std::byte* zero = has_zero ? stored(step.inputs[3]) : nullptr;
+  const std::byte* zero = has_zero ? stored_bytes(step.inputs[3]) : nullptr;
   if (has_zero && zero == nullptr) return StepPtr();
-  CYB_ASSIGN(Buffer panels, pair_panels(step, stored(b), zero));
+  const ByteMatrix matrix{stored_bytes(b),
+                          b.dtype,
+                          static_cast<std::size_t>(b.shape[0]),
+                          static_cast<std::size_t>(b.shape[1]),
+                          zero,
+                          has_zero && step.inputs[3].shape.count() > 1};
+  CYB_ASSIGN(Buffer panels, pair_panels(matrix));
   return std::make_unique<IntegerProductStep>(
       step, std::make_shared<const Buffer>(std::move(panels)), build);
 }

@@ -1,4 +1,4 @@
-// Steps over planes [B, C, ...] in f32: pools, constant pads, resampling by copies and by two taps.
+// Steps over planes [B, C, ...] in f32: pools, pads, resampling by copies and by two taps.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -101,6 +101,66 @@ class MaxPoolStep final : public CpuStep {
 
   Axes a_;
   Operand x_, y_, at_;
+};
+
+/// Mean of the taps that are inside, or in the declared padding too (`count_pad`).
+class AvgPoolStep final : public CpuStep {
+ public:
+  AvgPoolStep(const Step& step, const Axes& axes, bool count_pad)
+      : a_(axes), x_(step.inputs[0]), y_(step.outputs[0]) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      for (std::int64_t o = 0; o < a_[d].out; ++o) counts_[d].push_back(taps_of(d, o, count_pad));
+    }
+  }
+
+  void run(const Run& run, unsigned thread) const noexcept override {
+    const auto lines = static_cast<std::size_t>(a_[0].out * a_[1].out);
+    const auto width = static_cast<std::size_t>(a_[2].out);
+    const std::int64_t plane_size = a_[0].in * a_[1].in * a_[2].in;
+    const std::size_t planes = run.elements(y_) / (lines * width);
+    for (Share s(planes * lines, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      const float* plane = run.f32(x_) + static_cast<std::int64_t>(s.begin / lines) * plane_size;
+      line(plane, static_cast<std::int64_t>(s.begin % lines), run.out(y_) + s.begin * width);
+    }
+  }
+
+ private:
+  float taps_of(std::size_t axis, std::int64_t position, bool count_pad) const {
+    const Axis& a = a_[axis];
+    float n = 0;
+    for (std::int64_t k = 0; k < a.kernel; ++k) {
+      const std::int64_t at = conv::tap(a, position, k);
+      const bool counts = count_pad ? at >= -a.before && at < a.in + a.after : conv::inside(a, at);
+      n += counts ? 1.0f : 0.0f;
+    }
+    return n;
+  }
+
+  void line(const float* plane, std::int64_t at, float* y) const noexcept {
+    const std::int64_t z0 = at / a_[1].out, r0 = at % a_[1].out;
+    std::fill_n(y, a_[2].out, 0.0f);
+    for (std::int64_t i = 0; i < a_[0].kernel; ++i) {
+      const std::int64_t z = conv::tap(a_[0], z0, i);
+      if (!conv::inside(a_[0], z)) continue;
+      for (std::int64_t j = 0; j < a_[1].kernel; ++j) {
+        const std::int64_t r = conv::tap(a_[1], r0, j);
+        if (!conv::inside(a_[1], r)) continue;
+        const float* row = plane + (z * a_[1].in + r) * a_[2].in;
+        for (std::int64_t l = 0; l < a_[2].kernel; ++l) {
+          const auto [lo, hi] = inside_of(a_[2], l);
+          const std::int64_t shift = l * a_[2].dilation - a_[2].before;
+          for (std::int64_t o = lo; o < hi; ++o) y[o] += row[o * a_[2].stride + shift];
+        }
+      }
+    }
+    const float lines =
+        counts_[0][static_cast<std::size_t>(z0)] * counts_[1][static_cast<std::size_t>(r0)];
+    for (std::size_t o = 0; o < counts_[2].size(); ++o) y[o] /= lines * counts_[2][o];
+  }
+
+  Axes a_;
+  Operand x_, y_;
+  std::array<std::vector<float>, 3> counts_;  // taps along an axis of each output
 };
 
 /// x copied into a constant, or with its edges repeated. Trailing dimensions without pads are one
@@ -253,13 +313,15 @@ Result<StepPtr> make_pad(const Step& step) {
                                    step.inputs.size() > 2 ? step.inputs[2] : Operand{}, mode == 2);
 }
 
-Result<StepPtr> make_max_pool(const Step& step, Build& build) {
+Result<StepPtr> make_pool(const Step& step, Build& build) {
   const Attrs& a = step.op.attrs;
-  if (a.i(6) != 0 || step.outputs[0].shape.count() == 0 || step.inputs[0].shape.count() == 0)
-    return StepPtr();
+  const bool average = step.op.tag == OpTag::kAvgPool;
+  if (step.outputs[0].shape.count() == 0 || step.inputs[0].shape.count() == 0) return StepPtr();
+  if (!average && a.i(6) != 0) return StepPtr();
   const conv::Window window{a.list(0), a.list(1), a.list(2), a.list(3), a.i(4), a.i(5) != 0};
   const Axes axes = conv::axes_of(window, step.inputs[0].shape.dims().subspan(2),
                                   step.outputs[0].shape.dims().subspan(2));
+  if (average) return std::make_unique<AvgPoolStep>(step, axes, a.i(6) != 0);
   return std::make_unique<MaxPoolStep>(step, axes, build);
 }
 
@@ -268,7 +330,8 @@ Result<StepPtr> make_max_pool(const Step& step, Build& build) {
 Result<StepPtr> make_spatial_step(const Step& step, Build& build) {
   switch (step.op.tag) {
     case OpTag::kMaxPool:
-      return make_max_pool(step, build);
+    case OpTag::kAvgPool:
+      return make_pool(step, build);
     case OpTag::kResize:
       return make_resize(step);
     default:

@@ -87,6 +87,16 @@ bool conv(Specs in) {
   return std::ranges::all_of(in[1].dims, [](const Dim& d) { return d.is_constant(); });
 }
 
+/// The usual functions, no clip, no lengths, no peepholes, gates that do not depend on each other.
+bool recurrent(const Op& op, Specs in) {
+  const Attrs& a = op.attrs;
+  if (in.size() < 3 || !all_f32(in)) return false;
+  if (op.tag == OpTag::kLstm) return true;
+  const bool lstm = op.tag == OpTag::kLstmFull;
+  if (present(in, 4) || (lstm && (present(in, 7) || a.i(6) != 0))) return false;
+  return a.list(2).empty() && a.f(4) == 0.0f;
+}
+
 }  // namespace
 
 bool has_kernel(const Op& op, Specs in) {
@@ -164,6 +174,14 @@ bool has_kernel(const Op& op, Specs in) {
       return is_f32(in, 0);
     case OpTag::kReduce:  // sum, mean
       return is_f32(in, 0) && op.attrs.i(0) <= 1;
+    case OpTag::kAvgPool:
+      return is_f32(in, 0);
+    case OpTag::kLstm:
+    case OpTag::kLstmFull:
+    case OpTag::kGru:
+      return recurrent(op, in);
+    case OpTag::kDynamicLstm:
+      return in.size() >= 7 && is_f32(in, 0);
     case OpTag::kMaxPool:  // indices in row-major order
       return is_f32(in, 0) && op.attrs.i(6) == 0;
     case OpTag::kPadBy:  // constant, edge
