@@ -1,4 +1,4 @@
-// Thread pool: what an empty region and a barrier cost. Decoders: bytes of weights per second.
+// Thread pool: what an empty region and a round cost. Decoders: bytes of weights per second.
 #include <benchmark/benchmark.h>
 
 #include <vector>
@@ -17,16 +17,17 @@ void region(benchmark::State& state) {
 }
 BENCHMARK(region)->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
 
-void barrier(benchmark::State& state) {
+void rounds(benchmark::State& state) {
   ThreadPool pool(static_cast<unsigned>(state.range(0)));
-  constexpr int kBarriers = 1000;
-  auto body = [&](unsigned, unsigned) {
-    for (int i = 0; i < kBarriers; ++i) pool.barrier();
-  };
-  for (auto _ : state) pool.run(body);
-  state.SetItemsProcessed(state.iterations() * kBarriers);
+  constexpr int kRounds = 1000;
+  for (auto _ : state) {
+    int left = kRounds;
+    pool.run(RoundsTask{[](void* self) noexcept { return (*static_cast<int*>(self))-- > 0; },
+                        [](void*, unsigned, unsigned) noexcept {}, &left});
+  }
+  state.SetItemsProcessed(state.iterations() * kRounds);
 }
-BENCHMARK(barrier)->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
+BENCHMARK(rounds)->Arg(1)->Arg(2)->Arg(4)->UseRealTime();
 
 void decode(benchmark::State& state) {
   const FormatInfo& format = all_formats()[static_cast<std::size_t>(state.range(0))];

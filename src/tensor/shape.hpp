@@ -38,11 +38,12 @@ class Shape {
 
   /// Product of all dimensions; nullopt on overflow or a negative dimension. 1 for rank 0.
   std::optional<std::uint64_t> elements() const noexcept;
-  /// Product without checks, for shapes that were validated.
+  /// Product without checks, for shapes that were validated; 0 where a dimension is, whatever the
+  /// others are.
   std::int64_t count() const noexcept {
-    std::int64_t n = 1;
-    for (std::size_t i = 0; i < rank_; ++i) n *= dims_[i];
-    return n;
+    std::uint64_t n = 1;
+    for (std::size_t i = 0; i < rank_; ++i) n *= static_cast<std::uint64_t>(dims_[i]);
+    return static_cast<std::int64_t>(n);
   }
   /// "[2, 3]".
   std::string text() const;

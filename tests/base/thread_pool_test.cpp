@@ -1,5 +1,5 @@
-// The pool runs every thread once a region, its barrier separates phases, and a region allocates
-// nothing.
+// The pool does every share of a round once, rounds follow one another, a thread that is away is
+// not waited for, and a round allocates nothing.
 #include "base/thread_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -31,51 +31,89 @@ TEST_P(Pool, EveryThreadRunsOnce) {
   }
 }
 
-TEST_P(Pool, BarrierSeparatesPhases) {
+/// Rounds of a body (round, share, n_shares), counted from 0.
+template <class F>
+void run_rounds(ThreadPool& pool, int n_rounds, F body) {
+  struct Work {
+    F& body;
+    int round, n_rounds;
+  } work{body, -1, n_rounds};
+  pool.run(RoundsTask{[](void* self) noexcept {
+                        auto& w = *static_cast<Work*>(self);
+                        return ++w.round < w.n_rounds;
+                      },
+                      [](void* self, unsigned share, unsigned n) noexcept {
+                        auto& w = *static_cast<Work*>(self);
+                        w.body(w.round, share, n);
+                      },
+                      &work});
+}
+
+TEST_P(Pool, RoundsFollowOneAnother) {
   ThreadPool pool(GetParam());
-  constexpr int kPhases = 200;
-  std::vector<int> values(GetParam(), 0);
+  constexpr int kRounds = 2000;
+  std::vector<int> values(GetParam(), -1);  // the pool orders a round after the one before
   std::atomic<int> wrong{0};
-  auto body = [&](unsigned thread, unsigned n) {
-    for (int phase = 1; phase <= kPhases; ++phase) {
-      values[thread] = phase;
-      pool.barrier();
-      if (values[(thread + 1) % n] != phase) wrong.fetch_add(1);
-      pool.barrier();
-    }
-  };
-  pool.run(body);
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    run_rounds(pool, kRounds, [&](int round, unsigned share, unsigned n) {
+      if (round % 2 == 0) {
+        values[share] = round;
+      } else {
+        for (unsigned i = 0; i < n; ++i) wrong.fetch_add(values[i] == round - 1 ? 0 : 1);
+      }
+    });
+  }
   EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_P(Pool, EveryShareIsDoneOnceInEachRound) {
+  ThreadPool pool(GetParam());
+  std::vector<std::atomic<int>> done(GetParam());
+  run_rounds(pool, 500, [&](int round, unsigned share, unsigned) {
+    // Now and then one is late, and the others are asleep when it ends.
+    if (round % 50 == 0 && share == static_cast<unsigned>(round / 50) % GetParam())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    done[share].fetch_add(1);
+  });
+  for (const auto& count : done) EXPECT_EQ(count.load(), 500);
 }
 
 TEST_P(Pool, WakesAfterParking) {
   ThreadPool pool(GetParam());
   std::atomic<unsigned> ran{0};
-  auto body = [&](unsigned thread, unsigned) {
-    // A late thread makes the others park in the barrier.
-    if (thread == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    pool.barrier();
-    ran.fetch_add(1);
-  };
   for (int round = 0; round < 5; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    pool.run(body);
+    run_rounds(pool, 2, [&](int, unsigned, unsigned) { ran.fetch_add(1); });
   }
-  EXPECT_EQ(ran.load(), 5 * GetParam());
+  EXPECT_EQ(ran.load(), 10 * GetParam());
+}
+
+TEST(PoolUse, AThreadThatIsAwayIsNotWaitedFor) {
+  // With far more threads than processors most are away at any time: their shares are done by those
+  // that are there. One thread that does all would need each of them to be woken otherwise.
+  ThreadPool pool(64);
+  std::vector<std::thread::id> who(64);
+  std::size_t n_lent = 0;
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // all are asleep
+    run_rounds(pool, 1,
+               [&](int, unsigned share, unsigned) { who[share] = std::this_thread::get_id(); });
+    for (unsigned share = 1; share < 64; ++share) n_lent += who[share] == who[0] ? 1 : 0;
+  }
+  EXPECT_GT(n_lent, 20u);
 }
 
 TEST_P(Pool, RegionsAllocateNothing) {
   ThreadPool pool(GetParam());
   std::atomic<unsigned> sum{0};
-  auto body = [&](unsigned, unsigned) {
-    pool.barrier();
-    sum.fetch_add(1);
+  const auto both = [&] {
+    run_rounds(pool, 2, [&](int, unsigned, unsigned) { sum.fetch_add(1); });
   };
-  pool.run(body);
+  both();
   const test::AllocationCount count;
-  for (int round = 0; round < 50; ++round) pool.run(body);
+  for (int round = 0; round < 50; ++round) both();
   EXPECT_EQ(count.news(), 0u);
-  EXPECT_EQ(sum.load(), 51 * GetParam());
+  EXPECT_EQ(sum.load(), 102 * GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Pool, testing::Values(1u, 2u, 3u, 8u));

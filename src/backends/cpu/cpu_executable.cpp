@@ -14,8 +14,6 @@
 namespace cyb::cpu {
 namespace {
 
-constexpr std::size_t kNoStop = ~std::size_t{0};
-
 std::string_view dtype_text(const Step& step) {
   for (const Operand& in : step.inputs) {
     if (in.kind == Operand::Kind::kWeight) return dtype_name(in.dtype);
@@ -256,21 +254,46 @@ void CpuExecutable::fill_ropes(unsigned thread) noexcept {
   }
 }
 
-void CpuExecutable::walk(std::size_t begin, std::size_t end, unsigned thread,
-                         const std::stop_token& stop) noexcept {
-  if (begin == 0) fill_ropes(thread);
-  for (std::size_t i = begin; i < end; ++i) {
-    // Thread 0 decides before the barrier that all threads pass; the index keeps late readers from
-    // a later decision.
-    if (thread == 0 && stop.stop_requested()) stop_after_.store(i, std::memory_order_relaxed);
-    run_.pool->barrier();
-    if (thread == 0 && !run_.params.times.empty()) note_begin(i, now_ns());
-    if (stop_after_.load(std::memory_order_relaxed) <= i) return;
-    steps_[i]->run(run_, thread);
+bool CpuExecutable::Region::next() noexcept {
+  if (stage == Stage::kStart && !of.ropes_.empty()) {
+    stage = Stage::kRopes;
+    return true;
+  }
+  if (stage == Stage::kSteps && ++phase < phases) return true;
+  if (stage == Stage::kSteps) ++step;
+  stage = Stage::kSteps;
+  if (step == end) return false;
+  if (stop.stop_requested()) {
+    stopped = true;
+    return false;
+  }
+  if (!of.run_.params.times.empty()) of.note_begin(step, now_ns());
+  phase = 0;
+  phases = of.steps_[step]->phases(of.run_);
+  return true;
+}
+
+void CpuExecutable::Region::share(unsigned thread) noexcept {
+  if (stage == Stage::kRopes) {
+    of.fill_ropes(thread);
+  } else {
+    of.steps_[step]->run_phase(of.run_, thread, phase);
   }
 }
 
-/// A step ends where the next one of its region begins: at the barrier.
+/// Steps [begin, end), none of them a fallback. False: stopped.
+bool CpuExecutable::walk(std::size_t begin, std::size_t end, const std::stop_token& stop) noexcept {
+  Region region{*this, stop, end, begin == 0 ? Stage::kStart : Stage::kRopes, begin};
+  context_.pool->run(
+      RoundsTask{[](void* self) noexcept { return static_cast<Region*>(self)->next(); },
+                 [](void* self, unsigned thread, unsigned) noexcept {
+                   static_cast<Region*>(self)->share(thread);
+                 },
+                 &region});
+  return !region.stopped;
+}
+
+/// A step ends where the next one of its region begins.
 void CpuExecutable::note_begin(std::size_t i, std::int64_t ns) const noexcept {
   if (run_.params.times.size() != fallback_.size()) return;
   StepTime& time = run_.params.times[owners_[i]];
@@ -288,10 +311,9 @@ Result<void> CpuExecutable::run_all(const std::stop_token& stop) {
     std::size_t end = begin;
     while (end < steps_.size() && steps_[end] != nullptr) ++end;
     if (begin < end) {
-      auto body = [&, this](unsigned thread, unsigned) noexcept { walk(begin, end, thread, stop); };
-      context_.pool->run(body);
+      const bool finished = walk(begin, end, stop);
       note_end(end - 1, now_ns());
-      if (stop_after_.load(std::memory_order_relaxed) != kNoStop) return fail(cancelled(0));
+      if (!finished) return fail(cancelled(0));
     }
     for (; end < steps_.size() && steps_[end] == nullptr; ++end) {
       if (stop.stop_requested()) return fail(cancelled(0));
@@ -308,7 +330,6 @@ Result<void> CpuExecutable::sync(std::stop_token stop) {
   if (!pending_) return fail(internal_error("sync without submit"));
   pending_ = false;
   for (std::size_t i = 0; i < n_counters_; ++i) counters_[i].store(0, std::memory_order_relaxed);
-  stop_after_.store(kNoStop, std::memory_order_relaxed);
   CYB_TRY(run_all(stop));
   for (const Build::Fault& fault : faults_) {
     const std::uint32_t row = counters_[fault.counter].load(std::memory_order_relaxed);

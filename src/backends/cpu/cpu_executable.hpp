@@ -1,5 +1,5 @@
-// CpuExecutable: the steps of a plan run as SPMD regions: every thread walks all steps, with a
-// barrier after each. Steps of the reference run between regions.
+// CpuExecutable: the steps of a plan, phase by phase, as rounds of the thread pool. Steps of the
+// reference run between regions of them.
 #pragma once
 
 #include <memory>
@@ -32,6 +32,21 @@ class CpuExecutable final : public Executable {
   }
 
  private:
+  enum class Stage : std::uint8_t { kStart, kRopes, kSteps };
+  /// Rounds of the pool for steps one after the other: a round is a phase of a step. The tables of
+  /// the rotary embeddings come before the first step of a run.
+  struct Region {
+    CpuExecutable& of;
+    const std::stop_token& stop;
+    std::size_t end;
+    Stage stage;
+    std::size_t step;
+    unsigned phase = 0, phases = 0;
+    bool stopped = false;
+    bool next() noexcept;
+    void share(unsigned thread) noexcept;
+  };
+
   CpuExecutable(Plan plan, const ExecutableContext& context)
       : plan_(std::move(plan)), context_(context) {}
   Result<void> build_steps();
@@ -43,9 +58,7 @@ class CpuExecutable final : public Executable {
   void copy_params(const StepParams& params);
   Result<void> want_partials(const StepParams& params);
   void fill_ropes(unsigned thread) noexcept;
-  /// Steps [begin, end), none of them a fallback.
-  void walk(std::size_t begin, std::size_t end, unsigned thread,
-            const std::stop_token& stop) noexcept;
+  bool walk(std::size_t begin, std::size_t end, const std::stop_token& stop) noexcept;
   Result<void> run_all(const std::stop_token& stop);
   /// Times of a measured run: steps_[i] begins, and ends.
   void note_begin(std::size_t i, std::int64_t ns) const noexcept;
@@ -79,7 +92,6 @@ class CpuExecutable final : public Executable {
   std::vector<TensorView> tensors_;
   Run run_;
   bool pending_ = false, ready_ = false;
-  std::atomic<std::size_t> stop_after_{0};  // steps before this index run
 };
 
 }  // namespace cyb::cpu

@@ -8,7 +8,7 @@ namespace cyb::cpu {
 namespace {
 
 constexpr std::size_t kFewTokens =
-    kTileTokens;  // up to here every thread prepares all tokens itself: cheaper than a barrier
+    kTileTokens;  // up to here every thread prepares all tokens itself: cheaper than a phase
 constexpr std::size_t kManyTokens = 128;         // from here on work is taken from a counter
 constexpr std::size_t kSliceValues = 256;        // K of one dequantised slice
 constexpr std::size_t kChunkBytes = 192 * 1024;  // activations that stay in the second-level cache
@@ -224,7 +224,11 @@ void Gemm::unit(const Run& run, std::size_t index, const Tokens& tokens,
   epilogue(run, part, panel, tokens, s.tile_a);
 }
 
-void Gemm::run(const Run& run, unsigned thread) const noexcept {
+unsigned Gemm::phases(const Run& run) const noexcept {
+  return run.rows(spec_.x) <= kFewTokens ? 1 : 2;
+}
+
+void Gemm::run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept {
   const std::size_t rows = run.rows(spec_.x);
   const Scratch s = scratch(run.thread_scratch[thread]);
   const std::size_t units = first_unit_.back();
@@ -240,13 +244,15 @@ void Gemm::run(const Run& run, unsigned thread) const noexcept {
       round_up(round_up(rows, kTileTokens) * levels_ * n_blocks_ * kRecordBytes, kLine);
   const Acts acts{reinterpret_cast<std::uint8_t*>(run.shared),
                   reinterpret_cast<float*>(run.shared + record_bytes), k_padded_};
-  const std::size_t tiles = (rows + kTileTokens - 1) / kTileTokens;
-  const Share mine(tiles, thread, run.n_threads);
-  for (std::size_t tile = mine.begin; tile < mine.end; ++tile) {
-    const std::size_t first = tile * kTileTokens;
-    prepare_tile(run, {acts, first, std::min(kTileTokens, rows - first)}, s);
+  if (phase == 0) {
+    const std::size_t tiles = (rows + kTileTokens - 1) / kTileTokens;
+    const Share mine(tiles, thread, run.n_threads);
+    for (std::size_t tile = mine.begin; tile < mine.end; ++tile) {
+      const std::size_t first = tile * kTileTokens;
+      prepare_tile(run, {acts, first, std::min(kTileTokens, rows - first)}, s);
+    }
+    return;
   }
-  run.pool->barrier();
   const std::size_t chunks = (rows + chunk_ - 1) / chunk_;
   const auto item = [&](std::size_t chunk, std::size_t u) {
     unit(run, u, {acts, chunk * chunk_, std::min(chunk_, rows - chunk * chunk_)}, s);

@@ -28,7 +28,9 @@ struct GemmSpec {
 class Gemm {
  public:
   Gemm(GemmSpec spec, std::size_t max_rows, Build& build);
-  void run(const Run& run, unsigned thread) const noexcept;
+  /// Few rows: every thread prepares them itself, cheaper than a second phase.
+  unsigned phases(const Run& run) const noexcept;
+  void run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept;
 
  private:
   struct Acts {

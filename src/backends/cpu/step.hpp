@@ -1,6 +1,6 @@
-// CpuStep: one step of a plan with everything chosen. All threads of the pool call run() at once; a
-// step may use barriers inside. Between two steps the executable puts a barrier. Steps never
-// allocate and never fail while they run.
+// CpuStep: one step of a plan with everything chosen. Its work is cut into as many shares as the
+// pool has threads, and into phases that follow one another; all shares of a phase are done before
+// the next begins. Steps never allocate and never fail while they run.
 #pragma once
 
 #include <atomic>
@@ -29,17 +29,17 @@ struct RopeTable {
   std::size_t n;  // R/2
 };
 
-/// What a step needs of the run. Borrowed; constant during the run except for what the pointers
-/// lead to.
+/// What a step needs of the run. A `thread` is a share of it, whoever does it. Borrowed; constant
+/// during the run except for what the pointers lead to.
 struct Run {
   const KernelTable* k = nullptr;
-  ThreadPool* pool = nullptr;
+  ThreadPool* pool = nullptr;  // for steps of the reference, which run between regions
   unsigned n_threads = 1;
   std::byte* arena = nullptr;
   StepParams params;
   CpuKvStore* kv = nullptr;
-  std::byte* shared = nullptr;                 // scratch of the step that runs, seen by all threads
-  std::byte* const* thread_scratch = nullptr;  // [n_threads]
+  std::byte* shared = nullptr;                 // scratch of the step that runs, seen by all shares
+  std::byte* const* thread_scratch = nullptr;  // [n_threads], of a share in a phase
   std::byte* partials = nullptr;               // split attention
   const RopeTable* ropes = nullptr;
   std::atomic<std::uint32_t>* counters = nullptr;  // zero at the start of the run
@@ -99,7 +99,16 @@ struct Build {
 class CpuStep {
  public:
   virtual ~CpuStep() = default;
+  /// At least 1; the same for all threads of a run.
+  virtual unsigned phases(const Run&) const noexcept { return 1; }
+  virtual void run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept = 0;
+};
+
+/// A step of one phase.
+class PlainStep : public CpuStep {
+ public:
   virtual void run(const Run& run, unsigned thread) const noexcept = 0;
+  void run_phase(const Run& r, unsigned thread, unsigned) const noexcept final { run(r, thread); }
 };
 
 using StepPtr = std::unique_ptr<CpuStep>;

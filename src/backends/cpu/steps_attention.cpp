@@ -52,28 +52,26 @@ class AttentionStep final : public CpuStep {
     build.partial_bytes_per_chunk = std::max(build.partial_bytes_per_chunk, partial);
   }
 
-  void run(const Run& run, unsigned thread) const noexcept override {
-    const std::size_t n_rows = run.params.n_tokens();
-    float* temp = reinterpret_cast<float*>(run.thread_scratch[thread]);
-    for (Share s(n_rows * heads_.n_kv, thread, run.n_threads); s.begin < s.end; ++s.begin) {
-      write_kv(run, s.begin / heads_.n_kv, s.begin % heads_.n_kv, temp);
-    }
-    run.pool->barrier();
-    const std::size_t items = count_items(run);
+  /// K and V are written; whole items, or chunks of them that are merged.
+  unsigned phases(const Run& run) const noexcept override { return is_split(run) ? 3 : 2; }
+  void run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept override {
+    if (phase == 0) return write_rows(run, thread);
+    const std::size_t items = count_items(run), chunks = largest_chunks(run);
     const ItemScratch s = scratch(run.thread_scratch[thread]);
-    const std::size_t chunks = largest_chunks(run);
-    if (run.n_threads == 1 || chunks <= 1 || items >= kItemsPerThread * run.n_threads) {
+    if (!is_split(run)) {
       for (std::size_t i;
            (i = run.counters[item_counter_].fetch_add(1, std::memory_order_relaxed)) < items;) {
         whole_item(run, item(run, i), s);
       }
       return;
     }
-    for (std::size_t i; (i = run.counters[item_counter_].fetch_add(1, std::memory_order_relaxed)) <
-                        items * chunks;) {
-      chunk_item(run, item(run, i / chunks), i % chunks, partial(run, i), s);
+    if (phase == 1) {
+      for (std::size_t i; (i = run.counters[item_counter_].fetch_add(
+                               1, std::memory_order_relaxed)) < items * chunks;) {
+        chunk_item(run, item(run, i / chunks), i % chunks, partial(run, i), s);
+      }
+      return;
     }
-    run.pool->barrier();
     for (std::size_t i;
          (i = run.counters[split_counter_].fetch_add(1, std::memory_order_relaxed)) < items;) {
       merge_item(run, item(run, i), i, chunks, s);
@@ -81,6 +79,18 @@ class AttentionStep final : public CpuStep {
   }
 
  private:
+  bool is_split(const Run& run) const noexcept {
+    return run.n_threads > 1 && largest_chunks(run) > 1 &&
+           count_items(run) < kItemsPerThread * run.n_threads;
+  }
+
+  void write_rows(const Run& run, unsigned thread) const noexcept {
+    const std::size_t n_rows = run.params.n_tokens();
+    float* temp = reinterpret_cast<float*>(run.thread_scratch[thread]);
+    for (Share s(n_rows * heads_.n_kv, thread, run.n_threads); s.begin < s.end; ++s.begin)
+      write_kv(run, s.begin / heads_.n_kv, s.begin % heads_.n_kv, temp);
+  }
+
   std::size_t queries() const noexcept { return std::max(tile_rows_ * heads_.group, kQueryTile); }
   std::size_t partial_floats() const noexcept { return queries() * (heads_.padded + 2); }
   std::size_t scratch_floats() const noexcept {

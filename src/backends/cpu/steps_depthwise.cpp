@@ -25,7 +25,7 @@ struct Inside {
   }
 };
 
-class DepthwiseStep final : public CpuStep {
+class DepthwiseStep final : public PlainStep {
  public:
   DepthwiseStep(const Step& step, const conv::Problem& problem, Build& build)
       : p_(problem),

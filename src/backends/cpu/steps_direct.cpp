@@ -56,7 +56,7 @@ conv::Problem one_group(conv::Problem p) {
   return p;
 }
 
-class DirectConvStep final : public CpuStep {
+class DirectConvStep final : public PlainStep {
  public:
   DirectConvStep(const Step& step, const conv::Problem& problem, ConvEpilogue epilogue,
                  Panels panels, Build& build)

@@ -27,7 +27,7 @@ conv::Problem product_of(const Step& step) {
   return p;
 }
 
-class WindowsStep final : public CpuStep {
+class WindowsStep final : public PlainStep {
  public:
   WindowsStep(const Step& step, ConvEpilogue epilogue, Buffer panels, Build& build)
       : p_(product_of(step)),

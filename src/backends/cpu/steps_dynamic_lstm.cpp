@@ -23,7 +23,7 @@ struct PairWeights {
   std::size_t n_pairs() const noexcept { return (k + 1) / 2; }
 };
 
-class DynamicLstmStep final : public CpuStep {
+class DynamicLstmStep final : public PlainStep {
  public:
   DynamicLstmStep(const Step& step, const RecurrentShape& shape, PairWeights w, PairWeights r,
                   Build& build)

@@ -8,7 +8,7 @@ namespace cyb::cpu {
 namespace {
 
 /// y = f(x; a, b); the parameters are constants, or the first value of an operand of the run.
-class ElementStep final : public CpuStep {
+class ElementStep final : public PlainStep {
  public:
   ElementStep(const Step& step, const Build& build, ElementOp op, float a = 0.0f, float b = 0.0f)
       : x_(step.inputs[0]),
@@ -33,7 +33,7 @@ class ElementStep final : public CpuStep {
 };
 
 /// Rows of the last dimensions that both sides walk alike.
-class DivStep final : public CpuStep {
+class DivStep final : public PlainStep {
  public:
   DivStep(const Step& step, const Build& build)
       : a_(step.inputs[0]), b_(step.inputs[1]), y_(step.outputs[0]), k_(*build.k) {

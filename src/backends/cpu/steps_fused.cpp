@@ -330,7 +330,7 @@ void FusedOps::apply(const Run& run, std::byte* scratch, std::size_t first,
 
 namespace {
 
-class FusedStep final : public CpuStep {
+class FusedStep final : public PlainStep {
  public:
   FusedStep(const Step& step, Build& build) : ops_(step) {
     build.want_thread(ops_.scratch_bytes());

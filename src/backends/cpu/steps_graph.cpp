@@ -31,15 +31,24 @@ class KvCacheStep final : public CpuStep {
     build.want_thread(round_up(dim_, 16) * kPageTokens * sizeof(float));
   }
 
-  void run(const Run& run, unsigned thread) const noexcept override {
+  unsigned phases(const Run&) const noexcept override { return 2; }
+  void run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept override {
+    phase == 0 ? write_rows(run, thread) : read_rows(run, thread);
+  }
+
+ private:
+  void write_rows(const Run& run, unsigned thread) const noexcept {
     auto* half = reinterpret_cast<std::uint16_t*>(run.thread_scratch[thread]);
-    const std::size_t batch = dim(k_.shape, 0), total = dim(run_shape(k_out_, run.params), 2);
+    const std::size_t batch = dim(k_.shape, 0);
     for (Share s(batch * heads_ * rows_, thread, run.n_threads); s.begin < s.end; ++s.begin) {
       const SequenceSpan& sequence = run.params.sequences[s.begin / (heads_ * rows_)];
       write(run, sequence, s.begin / rows_ % heads_, s.begin % rows_, s.begin * dim_, half);
     }
-    run.pool->barrier();
+  }
+
+  void read_rows(const Run& run, unsigned thread) const noexcept {
     auto* page = reinterpret_cast<float*>(run.thread_scratch[thread]);
+    const std::size_t batch = dim(k_.shape, 0), total = dim(run_shape(k_out_, run.params), 2);
     for (std::size_t i = 0; i < batch; ++i) {
       const SequenceSpan& sequence = run.params.sequences[i];
       const std::size_t end = sequence.past_tokens + rows_, begin = end - total;
@@ -54,7 +63,6 @@ class KvCacheStep final : public CpuStep {
     }
   }
 
- private:
   void write(const Run& run, const SequenceSpan& sequence, std::size_t head, std::size_t row,
              std::size_t at, std::uint16_t* half) const noexcept {
     const std::size_t position = sequence.past_tokens + row, slot = position % kPageTokens,
@@ -115,7 +123,7 @@ class KvCacheStep final : public CpuStep {
   std::size_t heads_, rows_, dim_;
 };
 
-class RopeStep final : public CpuStep {
+class RopeStep final : public PlainStep {
  public:
   RopeStep(const Step& step, std::size_t rope)
       : a_(RopeAttrs::from(step.op.attrs)),
@@ -150,7 +158,7 @@ class RopeStep final : public CpuStep {
 constexpr std::size_t kQueries = 32;
 
 /// Sdpa without a mask: keys are brought into page order chunk by chunk, then as BlockAttention.
-class SdpaStep final : public CpuStep {
+class SdpaStep final : public PlainStep {
  public:
   SdpaStep(const Step& step, Build& build)
       : a_(SdpaAttrs::from(step.op.attrs)),
@@ -263,7 +271,7 @@ class SdpaStep final : public CpuStep {
 };
 
 /// y = x with dimension i of y taken from dimension perm[i] of x; 4-byte elements.
-class PermuteStep final : public CpuStep {
+class PermuteStep final : public PlainStep {
  public:
   PermuteStep(const Step& step, std::vector<std::int64_t> perm)
       : x_(step.inputs[0]), out_(step.outputs[0]), perm_(std::move(perm)) {}

@@ -14,7 +14,7 @@ constexpr std::size_t kBlock = 16;               // outputs of a patch
 constexpr std::size_t kPatchBytes = 192 * 1024;  // patches of an item
 constexpr std::size_t kMaxBlocks = 8;            // of an item
 
-class IntegerConvStep final : public CpuStep {
+class IntegerConvStep final : public PlainStep {
  public:
   IntegerConvStep(const Step& step, const conv::Problem& problem,
                   std::shared_ptr<const Buffer> weights, Build& build)

@@ -42,7 +42,7 @@ bool absent(const Step& step, std::size_t k) {
   return k >= step.inputs.size() || step.inputs[k].kind == Operand::Kind::kNone;
 }
 /// a [rows, K] times stored panels of b [K, N] without its zero points.
-class IntegerProductStep final : public CpuStep {
+class IntegerProductStep final : public PlainStep {
  public:
   IntegerProductStep(const Step& step, std::shared_ptr<const Buffer> panels, Build& build)
       : a_(step.inputs[0]),
@@ -139,7 +139,7 @@ void limits_of(DType dtype, std::int32_t zero, std::int32_t (&zero_low_high)[3])
 }
 
 /// To or from bytes with one scale.
-class QuantiseStep final : public CpuStep {
+class QuantiseStep final : public PlainStep {
  public:
   explicit QuantiseStep(const Step& step)
       : x_(step.inputs[0]),
@@ -177,14 +177,17 @@ class DynamicQuantiseStep final : public CpuStep {
     build.faults.push_back({fault_, "DynamicQuantizeLinear", "input 0", step.label});
   }
 
-  void run(const Run& run, unsigned thread) const noexcept override {
+  unsigned phases(const Run&) const noexcept override { return 2; }
+  void run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept override {
     const Share s = grains(run.elements(x_), run, thread);
     const float* x = run.f32(x_) + s.begin;
     const std::size_t n = s.end - s.begin;
     float low_high[2];
-    if (!run.k->integers.range(x, n, low_high)) blame(run, x, n, s.begin);
-    std::memcpy(run.shared + thread * kLine, low_high, sizeof low_high);
-    run.pool->barrier();
+    if (phase == 0) {
+      if (!run.k->integers.range(x, n, low_high)) blame(run, x, n, s.begin);
+      std::memcpy(run.shared + thread * kLine, low_high, sizeof low_high);
+      return;
+    }
     float low = 0.0f, high = 0.0f;
     for (unsigned t = 0; t < run.n_threads; ++t) {
       std::memcpy(low_high, run.shared + t * kLine, sizeof low_high);

@@ -12,7 +12,7 @@ namespace cyb::cpu {
 namespace {
 
 /// One side of a Concat or Split: `whole` is rows of all parts side by side.
-class PartsStep final : public CpuStep {
+class PartsStep final : public PlainStep {
  public:
   PartsStep(const Operand& whole, std::vector<Operand> parts, std::int64_t axis, bool joins)
       : whole_(whole), parts_(std::move(parts)), joins_(joins) {
@@ -97,7 +97,7 @@ Walk walk_of(const Shape& a, const Shape& b, const Shape& y) {
   return walk;
 }
 
-class BroadcastStep final : public CpuStep {
+class BroadcastStep final : public PlainStep {
  public:
   explicit BroadcastStep(const Step& step)
       : tag_(step.op.tag),

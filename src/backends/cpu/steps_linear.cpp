@@ -10,7 +10,10 @@ namespace {
 class GemmStep final : public CpuStep {
  public:
   explicit GemmStep(Gemm gemm) : gemm_(std::move(gemm)) {}
-  void run(const Run& run, unsigned thread) const noexcept override { gemm_.run(run, thread); }
+  unsigned phases(const Run& run) const noexcept override { return gemm_.phases(run); }
+  void run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept override {
+    gemm_.run_phase(run, thread, phase);
+  }
 
  private:
   Gemm gemm_;

@@ -15,7 +15,7 @@ std::size_t product(const Shape& shape, std::size_t from, std::size_t to) {
 }
 
 /// Stored statistics: x [B, C, ...], four vectors [C].
-class BatchNormStep final : public CpuStep {
+class BatchNormStep final : public PlainStep {
  public:
   BatchNormStep(const Step& step, const Build& build)
       : inputs_(step.inputs),
@@ -47,7 +47,7 @@ class BatchNormStep final : public CpuStep {
 
 /// Statistics of each group of channels of x [B, C, ...]; the gain and bias of a channel may be
 /// absent.
-class GroupNormStep final : public CpuStep {
+class GroupNormStep final : public PlainStep {
  public:
   GroupNormStep(const Step& step, const Build& build, std::size_t groups, float eps)
       : x_(step.inputs[0]),
@@ -83,7 +83,7 @@ class GroupNormStep final : public CpuStep {
 };
 
 /// LayerNorm over the last dimension.
-class LayerNormStep final : public CpuStep {
+class LayerNormStep final : public PlainStep {
  public:
   LayerNormStep(const Step& step, const Build& build)
       : x_(step.inputs[0]),
@@ -108,7 +108,7 @@ class LayerNormStep final : public CpuStep {
 };
 
 /// Over one dimension; a row of -Inf alone is a fault.
-class SoftmaxStep final : public CpuStep {
+class SoftmaxStep final : public PlainStep {
  public:
   SoftmaxStep(const Step& step, Build& build)
       : x_(step.inputs[0]), y_(step.outputs[0]), k_(build.k->elements), fault_(build.counter()) {
@@ -156,7 +156,7 @@ class SoftmaxStep final : public CpuStep {
 };
 
 /// Sum or mean of trailing dimensions.
-class ReduceStep final : public CpuStep {
+class ReduceStep final : public PlainStep {
  public:
   ReduceStep(const Step& step, const Build& build, std::size_t row, bool mean)
       : x_(step.inputs[0]), y_(step.outputs[0]), k_(build.k->elements), row_(row), mean_(mean) {}

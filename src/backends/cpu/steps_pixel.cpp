@@ -27,7 +27,7 @@ conv::Problem pool_problem(const Step& step) {
           static_cast<std::size_t>(in[0]), static_cast<std::size_t>(in[1]), 1, 1};
 }
 
-class PixelPoolStep final : public CpuStep {
+class PixelPoolStep final : public PlainStep {
  public:
   PixelPoolStep(const Step& step, Build& build)
       : p_(pool_problem(step)),
@@ -76,7 +76,7 @@ class PixelPoolStep final : public CpuStep {
 };
 
 /// Rows and columns of [B, rows, columns, C] with one or two taps each.
-class PixelResizeStep final : public CpuStep {
+class PixelResizeStep final : public PlainStep {
  public:
   PixelResizeStep(const Step& step, ResizeTaps rows, ResizeTaps columns)
       : x_(step.inputs[0]),
@@ -141,7 +141,15 @@ class PixelSumStep final : public CpuStep {
     build.want_shared(batch_ * cuts_ * channels_ * sizeof(float));
   }
 
-  void run(const Run& run, unsigned thread) const noexcept override {
+  unsigned phases(const Run&) const noexcept override { return 2; }
+  void run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept override {
+    phase == 0 ? sum_cuts(run, thread) : sum_all(run, thread);
+  }
+
+ private:
+  static constexpr std::size_t kPixelsOfSum = 512;
+
+  void sum_cuts(const Run& run, unsigned thread) const noexcept {
     auto* sums = reinterpret_cast<float*>(run.shared);
     for (Share s(batch_ * cuts_, thread, run.n_threads); s.begin < s.end; ++s.begin) {
       const std::size_t first = s.begin % cuts_ * kPixelsOfSum;
@@ -151,7 +159,10 @@ class PixelSumStep final : public CpuStep {
       std::copy_n(x, channels_, sum);
       for (std::size_t i = 1; i < n; ++i) run.k->add(sum, x + i * channels_, channels_, sum);
     }
-    run.pool->barrier();
+  }
+
+  void sum_all(const Run& run, unsigned thread) const noexcept {
+    const auto* sums = reinterpret_cast<const float*>(run.shared);
     for (Share s(batch_, thread, run.n_threads); s.begin < s.end; ++s.begin) {
       float* y = run.out(y_) + s.begin * channels_;
       const float* sum = sums + s.begin * cuts_ * channels_;
@@ -160,9 +171,6 @@ class PixelSumStep final : public CpuStep {
       for (std::size_t c = 0; mean_ && c < channels_; ++c) y[c] /= static_cast<float>(pixels_);
     }
   }
-
- private:
-  static constexpr std::size_t kPixelsOfSum = 512;
 
   Operand x_, y_;
   bool mean_;

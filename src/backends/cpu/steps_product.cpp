@@ -13,7 +13,7 @@ constexpr std::size_t kBlockColumns = 16;
 constexpr std::size_t kColumnBytes = 192 * 1024;  // packed columns of one item stay in the cache
 constexpr std::size_t kRowsOfItem = 96;
 
-class ProductStep final : public CpuStep {
+class ProductStep final : public PlainStep {
  public:
   ProductStep(const Step& step, linear::MatmulShape shape, Build& build)
       : s_(std::move(shape)),

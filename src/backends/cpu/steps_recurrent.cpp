@@ -50,7 +50,7 @@ Result<RowPanels> panels_of(const Operand& w) {
 
 enum class Cell : std::uint8_t { kLstm, kGru, kGruLinearFirst };
 
-class RecurrentStep final : public CpuStep {
+class RecurrentStep final : public PlainStep {
  public:
   struct Parts {
     RecurrentShape shape;

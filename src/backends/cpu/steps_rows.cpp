@@ -13,7 +13,7 @@ namespace cyb::cpu {
 namespace {
 
 /// Row copies from a weight (decoded) or from rows of the arena.
-class GatherStep final : public CpuStep {
+class GatherStep final : public PlainStep {
  public:
   GatherStep(const Step& step, bool embed)
       : table_(step.inputs[embed ? 1 : 0]),
@@ -37,7 +37,7 @@ class GatherStep final : public CpuStep {
   Operand table_, indices_, out_;
 };
 
-class RmsNormStep final : public CpuStep {
+class RmsNormStep final : public PlainStep {
  public:
   /// add: y = x + norm(z) of BlockNormAdd, else y = norm(x).
   RmsNormStep(const Step& step, float eps, bool add, Build& build)
@@ -73,7 +73,7 @@ class RmsNormStep final : public CpuStep {
 };
 
 /// a op b with b of equal shape, one value, or one row that is repeated.
-class BinaryStep final : public CpuStep {
+class BinaryStep final : public PlainStep {
  public:
   explicit BinaryStep(const Step& step)
       : tag_(step.op.tag), a_(step.inputs[0]), b_(step.inputs[1]), out_(step.outputs[0]) {}
@@ -98,7 +98,7 @@ class BinaryStep final : public CpuStep {
   Operand a_, b_, out_;
 };
 
-class MapStep final : public CpuStep {
+class MapStep final : public PlainStep {
  public:
   MapStep(const Step& step, RowOp op) : x_(step.inputs[0]), out_(step.outputs[0]), op_(op) {}
   MapStep(const Step& step, float cap) : x_(step.inputs[0]), out_(step.outputs[0]), cap_(cap) {}
@@ -120,7 +120,7 @@ class MapStep final : public CpuStep {
   float cap_ = 0.0f;
 };
 
-class CopyStep final : public CpuStep {
+class CopyStep final : public PlainStep {
  public:
   explicit CopyStep(const Step& step) : x_(step.inputs[0]), out_(step.outputs[0]) {}
   void run(const Run& run, unsigned thread) const noexcept override {

@@ -23,7 +23,7 @@ std::pair<std::int64_t, std::int64_t> inside_of(const Axis& a, std::int64_t tap)
 }
 
 /// Largest tap and where it is: the first of equals, NaN before all.
-class MaxPoolStep final : public CpuStep {
+class MaxPoolStep final : public PlainStep {
  public:
   MaxPoolStep(const Step& step, const Axes& axes, const Build& build)
       : a_(axes),
@@ -104,7 +104,7 @@ class MaxPoolStep final : public CpuStep {
 };
 
 /// Mean of the taps that are inside, or in the declared padding too (`count_pad`).
-class AvgPoolStep final : public CpuStep {
+class AvgPoolStep final : public PlainStep {
  public:
   AvgPoolStep(const Step& step, const Axes& axes, bool count_pad)
       : a_(axes), x_(step.inputs[0]), y_(step.outputs[0]) {
@@ -165,7 +165,7 @@ class AvgPoolStep final : public CpuStep {
 
 /// x copied into a constant, or with its edges repeated. Trailing dimensions without pads are one
 /// value of several floats.
-class PadStep final : public CpuStep {
+class PadStep final : public PlainStep {
  public:
   using Dims = std::array<std::int64_t, Shape::kMaxRank>;
   PadStep(const Step& step, const Dims& before, Operand value, bool edge)
@@ -220,7 +220,7 @@ class PadStep final : public CpuStep {
 };
 
 /// The last two dimensions resampled: y = sum of wy * (sum of wx * x), one or two taps each.
-class ResizeStep final : public CpuStep {
+class ResizeStep final : public PlainStep {
  public:
   ResizeStep(const Step& step, ResizeTaps rows, ResizeTaps columns)
       : x_(step.inputs[0]),

@@ -14,7 +14,7 @@ using conv::Axis;
 constexpr std::size_t kBlock = 16;
 constexpr std::size_t kBlocks = 8;                         // 16-blocks of positions in an item
 constexpr std::size_t kMaxValues = std::size_t{64} << 20;  // of a (sample, group)
-constexpr std::size_t kMaxPlanes = 64;                     // (samples, groups): one barrier each
+constexpr std::size_t kMaxPlanes = 64;                     // (samples, groups): two phases each
 
 struct Transposed {
   Axes axes;
@@ -35,13 +35,11 @@ class TransposedStep final : public CpuStep {
     build.want_shared(s_.rows() * s_.padded() * sizeof(float));
   }
 
-  void run(const Run& run, unsigned thread) const noexcept override {
-    for (std::size_t plane = 0; plane < s_.batch * s_.groups; ++plane) {
-      multiply(run, plane, thread);
-      run.pool->barrier();
-      scatter(run, plane, thread);
-      if (plane + 1 < s_.batch * s_.groups) run.pool->barrier();
-    }
+  unsigned phases(const Run&) const noexcept override {
+    return static_cast<unsigned>(2 * s_.batch * s_.groups);
+  }
+  void run_phase(const Run& run, unsigned thread, unsigned phase) const noexcept override {
+    phase % 2 == 0 ? multiply(run, phase / 2, thread) : scatter(run, phase / 2, thread);
   }
 
  private:

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxWindows = 48;    // of an item
 constexpr std::size_t kLargeWeights = 128 * 128;  // products of a position: more of them only where
 constexpr std::size_t kManyWindows = 64;          // a weight is used often
 
-class WinogradStep final : public CpuStep {
+class WinogradStep final : public PlainStep {
  public:
   WinogradStep(const Step& step, const conv::Problem& problem, ConvEpilogue epilogue,
                std::shared_ptr<const Buffer> weights, Build& build)
