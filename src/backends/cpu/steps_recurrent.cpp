@@ -93,22 +93,31 @@ class RecurrentStep final : public PlainStep {
             carver.take<float>(n)};
   }
 
-  /// rows of x times the weights from block `first` on.
-  static void product(const Run& run, const RowPanels& w, std::size_t dir, std::size_t first,
-                      const float* x, std::size_t x_row, std::size_t rows, float* y,
-                      std::size_t y_row) noexcept {
+  /// Weights of a direction from block `first` on.
+  struct Blocks {
+    const RowPanels& w;
+    std::size_t dir, first = 0;
+  };
+  struct Rows {
+    const float* x;
+    std::size_t step, n;  // floats from one row to the next; rows
+  };
+
+  /// y [n][P] = rows times weights.
+  void product(const Run& run, const Blocks& blocks, const Rows& rows, float* y) const noexcept {
+    const RowPanels& w = blocks.w;
     const std::size_t block = w.k * kColumns;
-    run.k->tile({.a = x,
+    run.k->tile({.a = rows.x,
                  .packed = false,
-                 .a_panel = kTileRows * x_row,
-                 .a_row = x_row,
-                 .b = w.direction(dir) + first * block,
+                 .a_panel = kTileRows * rows.step,
+                 .a_row = rows.step,
+                 .b = w.direction(blocks.dir) + blocks.first * block,
                  .b_block = block,
-                 .rows = rows,
-                 .n_blocks = w.n_blocks - first,
+                 .rows = rows.n,
+                 .n_blocks = w.n_blocks - blocks.first,
                  .k = w.k,
                  .c = y,
-                 .c_row = y_row,
+                 .c_row = padded(),
                  .row_bias = nullptr});
   }
 
@@ -121,8 +130,8 @@ class RecurrentStep final : public PlainStep {
     for (std::size_t done = 0; done < s.length; done += kTimes) {
       const std::size_t steps = std::min(kTimes, s.length - done);
       const std::size_t first = std::min(s.time(line, done), s.time(line, done + steps - 1));
-      product(run, p_.w, dir, 0, run.f32(x_) + s.x_at(line, first), s.x_step(), steps, room.from_x,
-              padded());
+      product(run, {p_.w, dir}, {run.f32(x_) + s.x_at(line, first), s.x_step(), steps},
+              room.from_x);
       for (std::size_t k = done; k < done + steps; ++k) {
         const std::size_t t = s.time(line, k);
         float* from_x = room.from_x + (t - first) * padded();
@@ -140,7 +149,7 @@ class RecurrentStep final : public PlainStep {
 
   void lstm(const Run& run, std::size_t dir, float* from_x, const Room& room) const noexcept {
     const std::size_t n = p_.shape.hidden;
-    product(run, p_.r, dir, 0, room.h, n, 1, room.from_h, padded());
+    product(run, {p_.r, dir}, {room.h, n, 1}, room.from_h);
     run.k->add(from_x, room.bias, 4 * n, from_x);
     run.k->add(room.from_h, room.bias + 4 * n, 4 * n, room.from_h);
     run.k->add(from_x, room.from_h, 4 * n, from_x);
@@ -152,7 +161,7 @@ class RecurrentStep final : public PlainStep {
     const KernelTable& k = *run.k;
     const std::size_t n = p_.shape.hidden;
     float *z = from_x, *r = from_x + n, *candidate = from_x + 2 * n, *from_h = room.from_h;
-    product(run, p_.r, dir, 0, room.h, n, 1, from_h, padded());
+    product(run, {p_.r, dir}, {room.h, n, 1}, from_h);
     k.add(from_x, room.bias, 3 * n, from_x);
     k.add(from_h, room.bias + 3 * n, 3 * n, from_h);
     k.add(z, from_h, 2 * n, z);
@@ -163,7 +172,7 @@ class RecurrentStep final : public PlainStep {
       // The last gate's rows begin inside a block.
       const std::size_t first = 2 * n / kColumns, rest = 2 * n % kColumns;
       k.mul(r, room.h, n, room.spare);
-      product(run, p_.r, dir, first, room.spare, n, 1, from_h, padded());
+      product(run, {p_.r, dir, first}, {room.spare, n, 1}, from_h);
       k.add(from_h + rest, room.bias + 5 * n, n, r);
     }
     k.add(candidate, r, n, candidate);
