@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "model/format_error.hpp"
@@ -39,11 +40,16 @@ struct ScalePlaces {
   int first, second;  // byte offsets of the f16 scales in a block, -1: none
 };
 constexpr std::array kScales = {
-    ScalePlaces{DType::kQ8, 0, -1},    ScalePlaces{DType::kQ4, 0, -1},
-    ScalePlaces{DType::kQ4_1, 0, 2},   ScalePlaces{DType::kQ5_0, 0, -1},
-    ScalePlaces{DType::kQ5_1, 0, 2},   ScalePlaces{DType::kQ2k, 80, 82},
-    ScalePlaces{DType::kQ3k, 108, -1}, ScalePlaces{DType::kQ4k, 0, 2},
-    ScalePlaces{DType::kQ5k, 0, 2},    ScalePlaces{DType::kQ6k, 208, -1},
+    ScalePlaces{DType::kQ8, 0, -1},     ScalePlaces{DType::kQ4, 0, -1},
+    ScalePlaces{DType::kQ4_1, 0, 2},    ScalePlaces{DType::kQ5_0, 0, -1},
+    ScalePlaces{DType::kQ5_1, 0, 2},    ScalePlaces{DType::kQ2k, 80, 82},
+    ScalePlaces{DType::kQ3k, 108, -1},  ScalePlaces{DType::kQ4k, 0, 2},
+    ScalePlaces{DType::kQ5k, 0, 2},     ScalePlaces{DType::kQ6k, 208, -1},
+    ScalePlaces{DType::kIq4nl, 0, -1},  ScalePlaces{DType::kIq4xs, 0, -1},
+    ScalePlaces{DType::kIq3xxs, 0, -1}, ScalePlaces{DType::kIq3s, 0, -1},
+    ScalePlaces{DType::kIq2xxs, 0, -1}, ScalePlaces{DType::kIq2xs, 0, -1},
+    ScalePlaces{DType::kIq2s, 0, -1},   ScalePlaces{DType::kIq1s, 0, -1},
+    ScalePlaces{DType::kTq1_0, 52, -1}, ScalePlaces{DType::kTq2_0, 64, -1},
 };
 
 bool half_is_finite(const std::byte* at) noexcept {
@@ -64,6 +70,19 @@ std::ptrdiff_t first_bad_scale(std::span<const std::byte> bytes, std::size_t blo
   return -1;
 }
 
+/// The same where only the values tell: by decoding each block.
+std::ptrdiff_t first_bad_value(const FormatInfo& format, std::span<const std::byte> bytes) {
+  std::array<float, 256> values{};
+  const std::size_t n = format.block_values;
+  for (std::size_t at = 0; at + format.block_bytes <= bytes.size(); at += format.block_bytes) {
+    format.decode(bytes.data() + at, values.data(), n);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!std::isfinite(values[i])) return static_cast<std::ptrdiff_t>(at / format.block_bytes);
+    }
+  }
+  return -1;
+}
+
 std::ptrdiff_t first_non_finite(DType dtype, std::size_t block_bytes,
                                 std::span<const std::byte> bytes) {
   switch (dtype) {
@@ -75,6 +94,13 @@ std::ptrdiff_t first_non_finite(DType dtype, std::size_t block_bytes,
       return first_with_mask<std::uint16_t>(bytes, 0x7F80u);
     case DType::kF64:
       return first_with_mask<std::uint64_t>(bytes, 0x7FF0000000000000u);
+    case DType::kFp8e4m3:
+      return first_with_mask<std::uint8_t>(bytes, 0x7Fu);
+    case DType::kFp8e5m2:
+      return first_with_mask<std::uint8_t>(bytes, 0x7Cu);
+    case DType::kIq1m:   // its scale is spread over four words
+    case DType::kMxfp4:  // a power of two that may be too large for its values
+      return first_bad_value(format_info(dtype), bytes);
     default:
       break;
   }

@@ -29,7 +29,8 @@ bool is_reserved_name(std::string_view name) noexcept {
 /// Formats in which only weights are stored.
 bool is_weight_only(DType dtype) noexcept {
   const DTypeClass cls = format_info(dtype).cls;
-  return cls == DTypeClass::kBlock || cls == DTypeClass::kFixed || dtype == DType::kBf16;
+  return cls == DTypeClass::kBlock || cls == DTypeClass::kFixed || dtype == DType::kBf16 ||
+         dtype == DType::kFp8e4m3 || dtype == DType::kFp8e5m2;
 }
 
 /// A weight as an op sees it that does not read it encoded.

@@ -54,7 +54,9 @@ TEST_P(Golden, BlocksDecodeToEqualBits) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, Golden,
                          testing::Values("f16", "bf16", "q8", "q4", "q4_1", "q5_0", "q5_1", "q2k",
-                                         "q3k", "q4k", "q5k", "q6k"));
+                                         "q3k", "q4k", "q5k", "q6k", "iq4nl", "iq4xs", "iq3xxs",
+                                         "iq3s", "iq2xxs", "iq2xs", "iq2s", "iq1s", "iq1m", "tq1_0",
+                                         "tq2_0", "mxfp4", "fp8e4m3", "fp8e5m2"));
 
 /// Values of a smooth, sign-changing sequence without randomness.
 std::vector<float> wave(std::size_t n) {

@@ -18,7 +18,7 @@ constexpr std::uint64_t kMaxFoldBytes = std::uint64_t{256} << 20;  // of one fol
 bool needs_decoding(DType dtype) noexcept {
   const DTypeClass cls = format_info(dtype).cls;
   return cls == DTypeClass::kBlock || cls == DTypeClass::kFixed || dtype == DType::kBf16 ||
-         dtype == DType::kF16;
+         dtype == DType::kF16 || dtype == DType::kFp8e4m3 || dtype == DType::kFp8e5m2;
 }
 
 }  // namespace

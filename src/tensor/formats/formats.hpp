@@ -23,6 +23,21 @@ void decode_q3k(const std::byte* src, float* dst, std::size_t n) noexcept;
 void decode_q4k(const std::byte* src, float* dst, std::size_t n) noexcept;
 void decode_q5k(const std::byte* src, float* dst, std::size_t n) noexcept;
 void decode_q6k(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq4nl(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq4xs(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq3xxs(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq3s(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq2xxs(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq2xs(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq2s(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq1s(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_iq1m(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_tq1_0(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_tq2_0(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_mxfp4(const std::byte* src, float* dst, std::size_t n) noexcept;
+/// Without the scale, which is a sibling tensor; NaN and infinities stay what they are.
+void decode_fp8e4m3(const std::byte* src, float* dst, std::size_t n) noexcept;
+void decode_fp8e5m2(const std::byte* src, float* dst, std::size_t n) noexcept;
 /// Codes only (-1, 0, +1), to be multiplied by the sibling scale; code 11 decodes as 0: see
 /// ternary_find_invalid.
 void decode_ternary(const std::byte* src, float* dst, std::size_t n) noexcept;

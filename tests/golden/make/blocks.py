@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write tests/golden/blocks/<format>.bin: raw weight blocks and their values as the `gguf` package decodes them.
 
-Made with gguf 0.19.0 and numpy 2.4.6. The layout of the files is in tests/golden/blocks/README.md.
+Made with gguf 0.19.0, numpy 2.4.6 and ml_dtypes (fp8). The layout of the files is in tests/golden/blocks/README.md.
 The generator is seeded: two runs give equal bytes.
 """
 import argparse
@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 
+import ml_dtypes
 import numpy as np
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType as Type
 from gguf.quants import dequantize
@@ -27,6 +28,18 @@ FORMATS = {
     "q4k": (Type.Q4_K, (0, 2)),
     "q5k": (Type.Q5_K, (0, 2)),
     "q6k": (Type.Q6_K, (208,)),
+    "iq4nl": (Type.IQ4_NL, (0,)),
+    "iq4xs": (Type.IQ4_XS, (0,)),
+    "iq3xxs": (Type.IQ3_XXS, (0,)),
+    "iq3s": (Type.IQ3_S, (0,)),
+    "iq2xxs": (Type.IQ2_XXS, (0,)),
+    "iq2xs": (Type.IQ2_XS, (0,)),
+    "iq2s": (Type.IQ2_S, (0,)),
+    "iq1s": (Type.IQ1_S, (0,)),
+    "iq1m": (Type.IQ1_M, ()),  # its scale is spread over four words: scattered()
+    "tq1_0": (Type.TQ1_0, (52,)),
+    "tq2_0": (Type.TQ2_0, (64,)),
+    "mxfp4": (Type.MXFP4, ()),  # its scale is one byte
 }
 N_BLOCKS = 64
 # Edge cases of a half: zeros, smallest and largest denormal, smallest normal, ones, largest finite, and their negatives.
@@ -58,6 +71,25 @@ def block_format(name, rng):
     return blocks, kind
 
 
+def scattered(blocks, rng):
+    """The f16 scale of iq1m: its nibbles are the upper ones of the words at 48, 50, 52, 54."""
+    scales = halves(rng, N_BLOCKS)
+    scales[: len(HALF_EDGES)] = HALF_EDGES
+    words = blocks[:, 48:56].copy().view("<u2")
+    for k in range(4):
+        words[:, k] = (words[:, k] & 0x0FFF) | ((scales >> (4 * k)) & 15) << 12
+    blocks[:, 48:56] = words.view(np.uint8)
+
+
+def fp8_values(name):
+    """All codes of an 8-bit float but its NaNs and infinities, through ml_dtypes."""
+    kind = {"fp8e4m3": ml_dtypes.float8_e4m3fn, "fp8e5m2": ml_dtypes.float8_e5m2}[name]
+    codes = np.arange(256, dtype=np.uint8)
+    values = codes.view(kind).astype(np.float32)
+    keep = np.isfinite(values)
+    return codes[keep].reshape(-1, 1), values[keep]
+
+
 def half_like(rng, inf_bits, edges):
     """Two-byte floats, one a block: the edges, the infinities, then random bits without NaN."""
     bits = rng.integers(0, 1 << 16, 4096, dtype=np.uint16)
@@ -81,6 +113,10 @@ def main():
     os.makedirs(OUT, exist_ok=True)
     for index, name in enumerate(FORMATS):
         blocks, kind = block_format(name, np.random.default_rng(1000 + index))
+        if name == "iq1m":
+            scattered(blocks, np.random.default_rng(3000))
+        if name == "mxfp4":  # every exponent that leaves all values finite
+            blocks[:, 0] = np.linspace(0, 252, N_BLOCKS).astype(np.uint8)
         values = dequantize(blocks, kind)
         if not np.isfinite(values).all():
             raise RuntimeError(f"{name}: a value is not finite")
@@ -90,6 +126,8 @@ def main():
         blocks = half_like(np.random.default_rng(seed), inf_bits, edges)
         data = blocks.view(np.float16) if name == "f16" else blocks
         write(name, blocks, dequantize(data, kind))
+    for name in ("fp8e4m3", "fp8e5m2"):
+        write(name, *fp8_values(name))
     return 0
 
 
