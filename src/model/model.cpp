@@ -170,6 +170,11 @@ Result<Graph> Model::graph() const {
 }
 
 std::span<const std::byte> Model::tensor_bytes(const TensorEntry& entry) const noexcept {
+  if (impl_->base != nullptr) {
+    const TensorEntry* stored = impl_->base->find_tensor(entry.name);
+    if (stored != nullptr && stored->dtype != entry.dtype) return impl_->decoded_bytes(entry);
+    if (stored != nullptr) return impl_->base->tensor_bytes(*stored);
+  }
   const auto size = static_cast<std::size_t>(entry.size_bytes);
   const std::span<const std::byte> stored =
       impl_->split.weights.subspan(static_cast<std::size_t>(entry.offset), size);

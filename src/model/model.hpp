@@ -47,6 +47,11 @@ class Model {
   /// The same on bytes that stay valid as long as the model (fuzzing, tests).
   static Result<std::shared_ptr<const Model>> parse(std::span<const std::byte> bytes,
                                                     const ModelOptions& options = {});
+  /// `model` with the tensors that `wanted` names held as f32: decoded in memory when their bytes
+  /// are first asked for, times their sibling scale where they have one. Identity, text and the
+  /// other tensors are those of `model`, which is returned itself where `wanted` names none.
+  static std::shared_ptr<const Model> with_decoded(
+      std::shared_ptr<const Model> model, const std::function<bool(const TensorEntry&)>& wanted);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

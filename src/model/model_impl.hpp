@@ -33,6 +33,7 @@ struct Model::Impl {
   std::vector<TensorEntry> tensors;    // ascending offset
   std::vector<std::uint32_t> by_name;  // indices into tensors, ascending name
   std::size_t misaligned = 0;
+  std::shared_ptr<const Model> base;  // of with_decoded(), else null
 
   mutable std::mutex lazy_mutex;
   mutable std::optional<Result<VocabData>> vocab;
@@ -40,6 +41,9 @@ struct Model::Impl {
   mutable std::map<std::uint64_t, AlignedBytes> copies;  // by tensor offset
 
   const TensorEntry* find(std::string_view wanted) const noexcept;
+  /// The f32 bytes of a tensor that with_decoded() changed; made on first use, empty without
+  /// memory.
+  std::span<const std::byte> decoded_bytes(const TensorEntry& entry) const noexcept;
   /// The error with the path as its outer frame.
   std::unexpected<Error> failure(Error error) const {
     return fail(path.empty() ? std::move(error) : std::move(error).in(path));

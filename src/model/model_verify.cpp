@@ -152,6 +152,7 @@ Result<Digest> Model::file_id() const {
 
 Result<void> Model::verify_weights(std::stop_token stop,
                                    const std::function<void(std::uint64_t)>& progress) const {
+  if (impl_->base != nullptr) return impl_->base->verify_weights(std::move(stop), progress);
   auto result = impl_->verify_weights(std::move(stop), progress);
   if (!result) return impl_->failure(std::move(result).error());
   return result;
@@ -177,6 +178,7 @@ Result<void> Model::Impl::verify_graph(const Graph& decoded) const {
 }
 
 Result<void> Model::verify(std::stop_token stop) const {
+  if (impl_->base != nullptr) return impl_->base->verify(std::move(stop));
   CYB_ASSIGN(const VocabData* words, vocab());
   const auto check_text_parts = [&]() -> Result<void> {
     CYB_TRY(check_merges(*words));

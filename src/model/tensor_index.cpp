@@ -254,16 +254,24 @@ Result<std::vector<TensorEntry>> read_tensor_index(std::string_view text,
 Result<void> check_scale_siblings(const std::vector<TensorEntry>& tensors,
                                   const std::function<const TensorEntry*(std::string_view)>& find) {
   for (const TensorEntry& t : tensors) {
-    if (t.dtype != DType::kTernary) continue;
-    const std::int64_t rows = t.shape[t.shape.rank() - 2];
+    if (!has_scale_sibling(t.dtype)) continue;
     const TensorEntry* scale = find(t.name + ".scale");
-    const bool ok = scale != nullptr && scale->dtype == DType::kF32 && scale->shape.rank() == 1 &&
-                    (scale->shape[0] == 1 || scale->shape[0] == rows);
-    if (!ok) {
-      return fail(tensor_error(
-          "F28", t.name,
-          fmt::format("ternary needs \"{}.scale\" f32 [1] or [{}]", printable(t.name), rows)));
-    }
+    const bool ternary = t.dtype == DType::kTernary;
+    if (scale == nullptr && !ternary) continue;
+    const std::int64_t rows = t.shape.rank() < 2 ? 1 : t.shape[t.shape.rank() - 2];
+    const auto squares = [](std::int64_t n) { return (n + kScaleSquare - 1) / kScaleSquare; };
+    bool ok = scale != nullptr && scale->dtype == DType::kF32;
+    if (ok && scale->shape.rank() == 1)
+      ok = scale->shape[0] == 1 || scale->shape[0] == rows;
+    else if (ok)
+      ok = !ternary && t.shape.rank() == 2 &&
+           scale->shape == Shape{squares(t.shape[0]), squares(t.shape[1])};
+    if (ok) continue;
+    return fail(tensor_error(
+        "F28", t.name,
+        ternary ? fmt::format("ternary needs \"{}.scale\" f32 [1] or [{}]", printable(t.name), rows)
+                : fmt::format("\"{}.scale\" is not f32 [1], [{}] or one for each 128 x 128 values",
+                              printable(t.name), rows)));
   }
   return {};
 }

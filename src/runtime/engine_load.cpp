@@ -6,6 +6,7 @@
 
 #include "runtime/chat.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/held_model.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/model_text.hpp"
 #include "runtime/pack_cache.hpp"
@@ -219,8 +220,10 @@ Result<std::shared_ptr<Engine>> Engine::load(std::shared_ptr<const Model> model,
                                              std::shared_ptr<Backend> backend,
                                              const EngineOptions& options) {
   std::shared_ptr<Engine> engine(new Engine);
-  engine->model_ = std::move(model);
+  HeldModel held = held_model(std::move(model), *backend);
+  engine->model_ = std::move(held.model);
   engine->backend_ = std::move(backend);
+  if (!held.note.empty()) engine->report_.notes.push_back(std::move(held.note));
   Loader loader{*engine, options};
   if (auto done = loader.run(); !done) {
     return fail(std::move(done).error().with("model", engine->model_->path()));

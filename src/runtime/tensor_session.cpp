@@ -7,6 +7,7 @@
 
 #include "paths/family.hpp"
 #include "paths/forward.hpp"
+#include "runtime/held_model.hpp"
 
 namespace cyb {
 
@@ -36,7 +37,7 @@ Result<std::unique_ptr<TensorSession>> TensorSession::open(std::shared_ptr<const
   wanted.isa = options.isa;
   wanted.allow_fallback = options.allow_fallback;
   CYB_ASSIGN(session->backend_, create_backend(options.backend, wanted));
-  session->model_ = std::move(model);
+  session->model_ = held_model(std::move(model), *session->backend_).model;
   session->weights_ = std::make_unique<WeightTable>(session->model_, session->backend_);
   CYB_ASSIGN(session->forward_,
              TensorForward::make(graph, *session->weights_, {.fuse = options.fuse}));

@@ -1,0 +1,89 @@
+// Models with some tensors held as f32. The scale of a tensor is one number, one a row, or one for
+// each square of 128 by 128 values (the last ones of a row or column may be smaller).
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "model/model.hpp"
+#include "model/model_impl.hpp"
+#include "model/tensor_index.hpp"
+
+namespace cyb {
+namespace {
+
+constexpr std::size_t kAlignment = 64, kSide = kScaleSquare;
+
+/// Values [rows, columns] times their scales.
+void apply_scale(float* values, std::size_t n_rows, std::size_t n_columns, const Shape& shape,
+                 const float* scale) noexcept {
+  const bool squares = shape.rank() == 2;
+  const bool rows = shape.rank() == 1 && shape[0] > 1;
+  const auto across = squares ? static_cast<std::size_t>(shape[1]) : 1;
+  for (std::size_t r = 0; r < n_rows; ++r) {
+    float* row = values + r * n_columns;
+    const float* first = scale + (squares ? r / kSide * across : rows ? r : 0);
+    for (std::size_t c = 0; c < n_columns; ++c) row[c] *= first[squares ? c / kSide : 0];
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Model> Model::with_decoded(
+    std::shared_ptr<const Model> model, const std::function<bool(const TensorEntry&)>& wanted) {
+  std::vector<TensorEntry> tensors = model->tensors();
+  bool any = false;
+  for (TensorEntry& entry : tensors) {
+    const auto size = cyb::tensor_bytes(DType::kF32, entry.shape);
+    const bool can = entry.dtype != DType::kF32 && size &&
+                     format_info(entry.dtype).decode != nullptr && wanted(entry);
+    if (!can) continue;
+    entry.dtype = DType::kF32;
+    entry.size_bytes = *size;
+    any = true;
+  }
+  if (!any) return model;
+  std::shared_ptr<Model> out(new Model);
+  const Impl& from = *model->impl_;
+  Impl& to = *out->impl_;
+  to.file = from.file;
+  to.path = from.path;
+  to.bytes = from.bytes;
+  to.split = from.split;
+  to.stated = from.stated;
+  to.name = from.name;
+  to.model_type = from.model_type;
+  to.config = from.config;
+  to.chat = from.chat;
+  to.by_name = from.by_name;
+  to.misaligned = from.misaligned;
+  to.tensors = std::move(tensors);
+  to.base = std::move(model);
+  return out;
+}
+
+std::span<const std::byte> Model::Impl::decoded_bytes(const TensorEntry& entry) const noexcept {
+  const TensorEntry& stored = *base->find_tensor(entry.name);
+  const auto size = static_cast<std::size_t>(entry.size_bytes);
+  if (size == 0) return {};
+  const std::lock_guard lock(lazy_mutex);
+  const auto found = copies.find(entry.offset);
+  if (found != copies.end()) return {found->second.get(), size};
+  const std::span<const std::byte> source = base->tensor_bytes(stored);
+  if (source.empty() || size > std::numeric_limits<std::size_t>::max() - kAlignment) return {};
+  const std::size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
+  AlignedBytes copy(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+  if (copy == nullptr) return {};
+  auto* values = reinterpret_cast<float*>(copy.get());
+  format_info(stored.dtype).decode(source.data(), values, size / sizeof(float));
+  const TensorEntry* scale = base->find_tensor(entry.name + ".scale");
+  if (scale != nullptr && has_scale_sibling(stored.dtype)) {
+    const std::span<const std::byte> bytes = base->tensor_bytes(*scale);
+    const auto n_columns = static_cast<std::size_t>(entry.shape[entry.shape.rank() - 1]);
+    if (bytes.empty()) return {};
+    apply_scale(values, size / sizeof(float) / n_columns, n_columns, scale->shape,
+                reinterpret_cast<const float*>(bytes.data()));
+  }
+  return {copies.emplace(entry.offset, std::move(copy)).first->second.get(), size};
+}
+
+}  // namespace cyb
