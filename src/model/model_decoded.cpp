@@ -1,30 +1,14 @@
-// Models with some tensors held as f32. The scale of a tensor is one number, one a row, or one for
-// each square of 128 by 128 values (the last ones of a row or column may be smaller).
-#include <algorithm>
-#include <cstring>
+// Models with some tensors held as f32, decoded on first use under the mutex of what is lazy.
 #include <limits>
 
 #include "model/model.hpp"
 #include "model/model_impl.hpp"
-#include "model/tensor_index.hpp"
+#include "model/scale.hpp"
 
 namespace cyb {
 namespace {
 
-constexpr std::size_t kAlignment = 64, kSide = kScaleSquare;
-
-/// Values [rows, columns] times their scales.
-void apply_scale(float* values, std::size_t n_rows, std::size_t n_columns, const Shape& shape,
-                 const float* scale) noexcept {
-  const bool squares = shape.rank() == 2;
-  const bool rows = shape.rank() == 1 && shape[0] > 1;
-  const auto across = squares ? static_cast<std::size_t>(shape[1]) : 1;
-  for (std::size_t r = 0; r < n_rows; ++r) {
-    float* row = values + r * n_columns;
-    const float* first = scale + (squares ? r / kSide * across : rows ? r : 0);
-    for (std::size_t c = 0; c < n_columns; ++c) row[c] *= first[squares ? c / kSide : 0];
-  }
-}
+constexpr std::size_t kAlignment = 64;
 
 }  // namespace
 
@@ -77,11 +61,10 @@ std::span<const std::byte> Model::Impl::decoded_bytes(const TensorEntry& entry) 
   format_info(stored.dtype).decode(source.data(), values, size / sizeof(float));
   const TensorEntry* scale = base->find_tensor(entry.name + ".scale");
   if (scale != nullptr && has_scale_sibling(stored.dtype)) {
-    const std::span<const std::byte> bytes = base->tensor_bytes(*scale);
-    const auto n_columns = static_cast<std::size_t>(entry.shape[entry.shape.rank() - 1]);
-    if (bytes.empty()) return {};
-    apply_scale(values, size / sizeof(float) / n_columns, n_columns, scale->shape,
-                reinterpret_cast<const float*>(bytes.data()));
+    const std::span<const std::byte> factors = base->tensor_bytes(*scale);
+    if (factors.empty()) return {};
+    apply_scale(entry.shape, scale->shape, reinterpret_cast<const float*>(factors.data()), 0,
+                std::span(values, size / sizeof(float)));
   }
   return {copies.emplace(entry.offset, std::move(copy)).first->second.get(), size};
 }

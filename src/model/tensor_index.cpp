@@ -259,13 +259,8 @@ Result<void> check_scale_siblings(const std::vector<TensorEntry>& tensors,
     const bool ternary = t.dtype == DType::kTernary;
     if (scale == nullptr && !ternary) continue;
     const std::int64_t rows = t.shape.rank() < 2 ? 1 : t.shape[t.shape.rank() - 2];
-    const auto squares = [](std::int64_t n) { return (n + kScaleSquare - 1) / kScaleSquare; };
-    bool ok = scale != nullptr && scale->dtype == DType::kF32;
-    if (ok && scale->shape.rank() == 1)
-      ok = scale->shape[0] == 1 || scale->shape[0] == rows;
-    else if (ok)
-      ok = !ternary && t.shape.rank() == 2 &&
-           scale->shape == Shape{squares(t.shape[0]), squares(t.shape[1])};
+    const bool ok = scale != nullptr && scale->dtype == DType::kF32 &&
+                    is_scale_shape(t.dtype, t.shape, scale->shape);
     if (ok) continue;
     return fail(tensor_error(
         "F28", t.name,

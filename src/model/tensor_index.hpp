@@ -11,6 +11,7 @@
 #include "base/hash.hpp"
 #include "base/result.hpp"
 #include "model/model.hpp"
+#include "model/scale.hpp"
 
 namespace cyb {
 
@@ -22,14 +23,6 @@ Result<std::vector<TensorEntry>> read_tensor_index(std::string_view text,
 
 /// Rules of one tensor that depend on nothing else: F20, F22, F29. Returns its bytes.
 Result<std::uint64_t> stored_tensor_bytes(std::string_view name, DType dtype, const Shape& shape);
-
-/// Side of the squares of values that share one scale, where a scale has two dimensions.
-inline constexpr std::int64_t kScaleSquare = 128;
-
-/// Encodings whose values are multiplied by a sibling `<name>.scale` (fp8: where there is one).
-inline bool has_scale_sibling(DType dtype) noexcept {
-  return dtype == DType::kTernary || dtype == DType::kFp8e4m3 || dtype == DType::kFp8e5m2;
-}
 
 /// F28 for every ternary tensor, and for every fp8 tensor that has a scale: f32 [1] or [rows], of
 /// an fp8 matrix also [ceil(rows / 128), ceil(columns / 128)]. `find` returns null for an unknown

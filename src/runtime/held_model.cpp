@@ -6,7 +6,7 @@
 #include <array>
 #include <map>
 
-#include "model/tensor_index.hpp"
+#include "model/scale.hpp"
 #include "ops/op.hpp"
 
 namespace cyb {

@@ -107,11 +107,13 @@ TEST(SafetensorsFile, NamesAndTheJsonReadersOwnHoles) {
   EXPECT_TRUE(parses(R"({"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}})", 1));
 }
 
-TEST(SafetensorsFile, OnlyPlainFloatsHaveAnEncoding) {
+TEST(SafetensorsFile, FloatsHaveAnEncoding) {
   EXPECT_EQ(dtype_of("F32"), DType::kF32);
   EXPECT_EQ(dtype_of("F16"), DType::kF16);
   EXPECT_EQ(dtype_of("BF16"), DType::kBf16);
-  EXPECT_FALSE(dtype_of("F8_E4M3"));
+  EXPECT_EQ(dtype_of("F8_E4M3"), DType::kFp8e4m3);
+  EXPECT_EQ(dtype_of("F8_E5M2"), DType::kFp8e5m2);
+  EXPECT_FALSE(dtype_of("F8_E8M0"));
   EXPECT_FALSE(dtype_of("nonsense"));
 }
 

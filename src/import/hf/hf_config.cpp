@@ -12,6 +12,7 @@
 #include "base/json_text.hpp"
 #include "import/hf/config_reader.hpp"
 #include "import/hf/rope_config.hpp"
+#include "import/safetensors/fp8_scales.hpp"
 
 namespace cyb::hf {
 namespace {
@@ -246,18 +247,25 @@ Result<void> read_ids(ConfigReader& config, const Defaults& defaults, HfConfig& 
   return {};
 }
 
-Result<void> refuse_the_rest(ConfigReader& config) {
+/// True where a quantisation of 8-bit floats is stated; others are refused with their name.
+Result<bool> read_quantization(ConfigReader& config, ImportReport& report) {
+  bool fp8 = false;
   for (const char* key : {"quantization_config", "compression_config"}) {
     const nlohmann::json* quantized = config.find(key);
     if (quantized == nullptr) continue;
-    const auto method = quantized->is_object() ? quantized->find("quant_method") : quantized->end();
-    const std::string name = quantized->is_object() && method != quantized->end()
-                                 ? json_excerpt(*method)
-                                 : std::string("unnamed");
-    return config.refuse(
-        key,
-        fmt::format("method {} is not supported: take an unquantised checkpoint or a GGUF", name));
+    if (const auto problem = safetensors::fp8_config_problem(*quantized)) {
+      return config.refuse(
+          key,
+          fmt::format("{} is not supported: take an unquantised checkpoint or a GGUF", *problem));
+    }
+    fp8 = true;
+    report.assumptions.push_back(fmt::format(
+        "{}: weights are 8-bit floats times their scales, activations are not rounded", key));
   }
+  return fp8;
+}
+
+Result<void> refuse_the_rest(ConfigReader& config) {
   for (const char* key : kHarmless) config.ignore(key);
   CYB_ASSIGN(const std::optional<bool> encoder_decoder, config.boolean("is_encoder_decoder"));
   if (encoder_decoder.value_or(false))
@@ -292,6 +300,7 @@ Result<HfConfig> read_text_config(ConfigReader& config, const Defaults& defaults
   c.tied = tied.value_or(defaults.tied);
   CYB_TRY(read_biases(config, defaults, out));
   CYB_TRY(read_ids(config, defaults, out));
+  CYB_ASSIGN(out.fp8, read_quantization(config, report));
   CYB_TRY(refuse_the_rest(config));
   return out;
 }
@@ -313,6 +322,8 @@ Result<HfConfig> read_gemma3(const nlohmann::json& object, ImportReport& report)
         "image_token_index", "architectures", "bos_token_id", "pad_token_id"}) {
     outer.ignore(key);
   }
+  CYB_ASSIGN(const bool fp8, read_quantization(outer, report));
+  out.fp8 = out.fp8 || fp8;
   CYB_TRY(refuse_the_rest(outer));
   report.assumptions.emplace_back("only the text model of a gemma3 checkpoint is imported");
   return out;

@@ -17,6 +17,7 @@ struct HfConfig {
   LlamaStyleConfig architecture;
   std::string_view table;  // name table (names.hpp)
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  bool fp8 = false;  // a quantization_config says so: 8-bit floats with scales
   std::vector<std::int64_t> eos_ids;
   std::optional<std::int64_t> bos_id, pad_id;
 };

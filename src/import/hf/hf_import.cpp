@@ -19,6 +19,7 @@
 #include "import/json_strict.hpp"
 #include "import/names.hpp"
 #include "import/safetensors/checkpoint.hpp"
+#include "import/safetensors/fp8_scales.hpp"
 #include "import/vocabulary_part.hpp"
 
 namespace cyb::hf {
@@ -67,7 +68,9 @@ Result<SourceTensor> make_tensor(const safetensors::TensorInfo& tensor, std::str
 }
 
 Result<std::vector<SourceTensor>> name_tensors(const std::vector<safetensors::Shard>& shards,
-                                               const HfConfig& config, ImportReport& report) {
+                                               const HfConfig& config,
+                                               safetensors::Fp8Scales& scales,
+                                               ImportReport& report) {
   const std::span<const NameRow> table = gguf_names(config.table);
   std::vector<SourceTensor> out;
   std::set<std::string> seen;
@@ -80,6 +83,11 @@ Result<std::vector<SourceTensor>> name_tensors(const std::vector<safetensors::Sh
         continue;
       }
       std::string canonical = unwrapped(tensor.name);
+      if (safetensors::Fp8Scales::is_scale_name(canonical)) {
+        CYB_ASSIGN(SourceTensor scale, make_tensor(tensor, std::move(canonical), shard));
+        CYB_TRY(scales.take(scale, report));
+        continue;
+      }
       if (!in_table(table, canonical)) {
         return fail(Error(
             ErrorKind::kFormat, "IMPORT",
@@ -213,7 +221,8 @@ Result<ModelDraft> build(const std::string& folder, const std::string& file, Imp
   CYB_ASSIGN(HfConfig config, read_config(json, report));
   CYB_ASSIGN(const std::vector<safetensors::Shard> shards,
              safetensors::open_checkpoint(folder, file));
-  CYB_ASSIGN(std::vector<SourceTensor> tensors, name_tensors(shards, config, report));
+  safetensors::Fp8Scales scales;
+  CYB_ASSIGN(std::vector<SourceTensor> tensors, name_tensors(shards, config, scales, report));
   CYB_TRY(settle_head(tensors, config.architecture, report));
   CYB_TRY(check_tensors(tensors, config));
   ModelDraft draft;
@@ -223,6 +232,7 @@ Result<ModelDraft> build(const std::string& folder, const std::string& file, Imp
   CYB_TRY(add_text_parts(folder, config, draft, report));
   describe(folder, shards.size(), draft, report);
   SourceNames names;
+  CYB_ASSIGN(draft.tensors, scales.siblings(tensors, config.fp8));
   for (SourceTensor& tensor : tensors) {
     names.present.push_back({tensor.name, tensor.source_name});
     draft.tensors.push_back(copied(std::move(tensor)));

@@ -32,8 +32,8 @@ constexpr std::array kDtypes = {
     DtypeRow{"I16", 16, std::nullopt},        DtypeRow{"I8", 8, std::nullopt},
     DtypeRow{"U64", 64, std::nullopt},        DtypeRow{"U32", 32, std::nullopt},
     DtypeRow{"U16", 16, std::nullopt},        DtypeRow{"U8", 8, std::nullopt},
-    DtypeRow{"BOOL", 8, std::nullopt},        DtypeRow{"F8_E4M3", 8, std::nullopt},
-    DtypeRow{"F8_E5M2", 8, std::nullopt},     DtypeRow{"F8_E8M0", 8, std::nullopt},
+    DtypeRow{"BOOL", 8, std::nullopt},        DtypeRow{"F8_E4M3", 8, DType::kFp8e4m3},
+    DtypeRow{"F8_E5M2", 8, DType::kFp8e5m2},  DtypeRow{"F8_E8M0", 8, std::nullopt},
     DtypeRow{"F8_E4M3FNUZ", 8, std::nullopt}, DtypeRow{"F8_E5M2FNUZ", 8, std::nullopt},
     DtypeRow{"F6_E2M3", 6, std::nullopt},     DtypeRow{"F6_E3M2", 6, std::nullopt},
     DtypeRow{"F4", 4, std::nullopt},          DtypeRow{"C64", 64, std::nullopt}};
