@@ -95,7 +95,15 @@ class Quantizer {
   }
 
  private:
+  static Result<void> check_encoder(DType dtype) {
+    const std::vector<DType> known = quantize_targets();
+    if (std::ranges::find(known, dtype) != known.end()) return {};
+    return fail(invalid_input(fmt::format("there is no encoder for {}", dtype_name(dtype))));
+  }
+
   Result<void> check_model() const {
+    CYB_TRY(check_encoder(options_.to));
+    for (const KeepRule& rule : options_.keep) CYB_TRY(check_encoder(rule.to));
     CYB_ASSIGN(const std::string model_type, draft_.config.string("model_type"));
     if (find_family(model_type) != nullptr) return {};
     return fail(
