@@ -70,7 +70,8 @@ TEST_P(Encoders, NoLargerErrorThanGgml) {
     const std::vector<float> x = values(kind);
     double sum = 0;
     for (const float v : x) sum += static_cast<double>(v);
-    ASSERT_EQ(sum, golden.at(kind).at("sum").get<double>()) << "other values than the script's";
+    // The orders of summation differ.
+    ASSERT_NEAR(sum, golden.at(kind).at("sum").get<double>(), 1e-9) << "other values";
     const double error = squared_error(x, decoded(format_, encoded(format_, x)));
     const double theirs = golden.at(kind).at(GetParam()).get<double>();
     EXPECT_LT(error, theirs) << kind;
@@ -87,8 +88,9 @@ TEST_P(Encoders, EdgesAreDefined) {
   EXPECT_EQ(back(all(0)), all(0));
   for (const float v : {1.0f, -1.0f, 0x1p-10f, -1000.0f}) {
     const std::vector<float> y = back(all(v));
-    // A constant is the easiest block; symmetric codes of few bits and f16 scales are near it.
-    for (const float got : y) EXPECT_NEAR(got, v, std::fabs(v) * 2e-3f) << v;
+    // A constant is the easiest block. The f16 scales of k blocks are denormal for small values.
+    const float part = std::fabs(v) < 0.01f ? 1e-2f : 2e-3f;
+    for (const float got : y) EXPECT_NEAR(got, v, std::fabs(v) * part) << v;
   }
   std::vector<float> x = values("normal");
   x.resize(n);
@@ -135,7 +137,7 @@ TEST_P(Encoders, WeightsMoveTheError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Encoders, testing::ValuesIn(kNames),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& place) { return std::string(place.param); });
 
 TEST(Encoders, OthersHaveNone) {
   EXPECT_EQ(formats::fine_encoder(DType::kF32), nullptr);
