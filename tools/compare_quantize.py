@@ -193,4 +193,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main_guard(main))
+    main_guard(main)
