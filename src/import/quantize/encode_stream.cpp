@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 
 #include "model/format_error.hpp"
 #include "model/scale.hpp"

@@ -12,17 +12,17 @@ namespace cyb::formats {
 namespace {
 
 constexpr std::size_t kValues = 32;
-constexpr float kEqual[kValues] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-                                   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-
 /// One block's values, with what is not finite as 0.
 struct Block {
-  float x[kValues];
+  float x[kValues], w[kValues];
   Run run;
   Block(const float* src, const float* weights) noexcept : run{x, weights, kValues} {
     for (std::size_t i = 0; i < kValues; ++i) x[i] = std::isfinite(src[i]) ? src[i] : 0.0f;
-    if (weights == nullptr) run.w = kEqual;
+    if (weights != nullptr) return;
+    default_weights(x, kValues, 1, w);
+    run.w = w;
   }
+  Block(const Block&) = delete;  // `run` points into it
 };
 
 /// The half nearest to `value` and the ones beside it.
@@ -41,16 +41,30 @@ struct Chosen {
   std::uint16_t scale = 0, min = 0;
 };
 
+float extreme_of(const Block& block) noexcept {
+  float extreme = 0;
+  for (const float v : block.x) {
+    if (std::fabs(v) > std::fabs(extreme)) extreme = v;
+  }
+  return extreme;
+}
+
+/// The fitted scale against those that put the extreme value at an end of the range: values that
+/// are on such a grid already are found again, which sums of f32 are too coarse to see.
 Chosen choose_symmetric(const Block& block, CodeRange range, int n_steps, float step) noexcept {
+  const float extreme = extreme_of(block);
   Chosen best;
   float least = 0;
   bool first = true;
-  for (const std::uint16_t bits : Halves(best_scale(block.run, range, n_steps, step)).bits) {
-    const float error = symmetric_error(block.run, range, f16_to_f32(bits));
-    if (!first && !(error < least)) continue;
-    first = false;
-    least = error;
-    best.scale = bits;
+  for (const float scale :
+       {extreme / range.lo, extreme / range.hi, best_scale(block.run, range, n_steps, step)}) {
+    for (const std::uint16_t bits : Halves(scale).bits) {
+      const float error = symmetric_error(block.run, range, f16_to_f32(bits));
+      if (!first && !(error < least)) continue;
+      first = false;
+      least = error;
+      best.scale = bits;
+    }
   }
   return best;
 }
