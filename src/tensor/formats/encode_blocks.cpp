@@ -12,15 +12,16 @@ namespace cyb::formats {
 namespace {
 
 constexpr std::size_t kValues = 32;
+constexpr float kEqual[kValues] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
 /// One block's values, with what is not finite as 0.
 struct Block {
-  float x[kValues], w[kValues];
+  float x[kValues];
   Run run;
   Block(const float* src, const float* weights) noexcept : run{x, weights, kValues} {
     for (std::size_t i = 0; i < kValues; ++i) x[i] = std::isfinite(src[i]) ? src[i] : 0.0f;
-    if (weights != nullptr) return;
-    default_weights(x, kValues, 1, w);
-    run.w = w;
+    if (weights == nullptr) run.w = kEqual;
   }
   Block(const Block&) = delete;  // `run` points into it
 };

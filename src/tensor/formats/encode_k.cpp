@@ -20,20 +20,22 @@ struct Layout {
   std::size_t n_subs;
   CodeRange codes;
   int scale_lo, scale_hi, min_hi;  // min_hi 0: no minima
-  float share;                     // of default_weights()
   std::size_t length() const noexcept { return kValues / n_subs; }
 };
 
+constexpr std::array<float, kValues> kEqual = [] {
+  std::array<float, kValues> ones{};
+  ones.fill(1);
+  return ones;
+}();
+
 struct Block {
-  float x[kValues], own[kValues];
+  float x[kValues];
   const float* w;
-  Block(const Layout& layout, const float* src, const float* weights) noexcept : w(weights) {
+  Block(const float* src, const float* weights) noexcept
+      : w(weights == nullptr ? kEqual.data() : weights) {
     for (std::size_t i = 0; i < kValues; ++i) x[i] = std::isfinite(src[i]) ? src[i] : 0.0f;
-    if (weights != nullptr) return;
-    default_weights(x, kValues, layout.share, own);
-    w = own;
   }
-  Block(const Block&) = delete;  // `w` may point into it
   Run sub(std::size_t k, std::size_t length) const noexcept {
     return {x + k * length, w + k * length, length};
   }
@@ -202,11 +204,11 @@ void put_pairs(const std::array<int, kValues>& codes, int bit, std::byte* dst) n
   }
 }
 
-constexpr Layout kQ2k{16, {0, 3}, 0, 15, 15, 1};
-constexpr Layout kQ3k{16, {-4, 3}, -32, 31, 0, 1};
-constexpr Layout kQ4k{8, {0, 15}, 0, 63, 63, 2};
-constexpr Layout kQ5k{8, {0, 31}, 0, 63, 63, 1};
-constexpr Layout kQ6k{16, {-32, 31}, -128, 127, 0, 1};
+constexpr Layout kQ2k{16, {0, 3}, 0, 15, 15};
+constexpr Layout kQ3k{16, {-4, 3}, -32, 31, 0};
+constexpr Layout kQ4k{8, {0, 15}, 0, 63, 63};
+constexpr Layout kQ5k{8, {0, 31}, 0, 63, 63};
+constexpr Layout kQ6k{16, {-32, 31}, -128, 127, 0};
 
 void put_q2k(const Block& block, std::byte* dst) noexcept {
   const State s = best_state(kQ2k, block);
@@ -292,35 +294,35 @@ struct Work {
 };
 
 template <class Put>
-void each_block(const Layout& layout, const Work& work, std::size_t bytes, Put put) noexcept {
+void each_block(const Work& work, std::size_t bytes, Put put) noexcept {
   std::byte* dst = work.dst;
   for (std::size_t at = 0; at + kValues <= work.n; at += kValues, dst += bytes)
-    put(Block(layout, work.src + at, work.weights == nullptr ? nullptr : work.weights + at), dst);
+    put(Block(work.src + at, work.weights == nullptr ? nullptr : work.weights + at), dst);
 }
 
 }  // namespace
 
 void encode_fine_q2k(const float* src, const float* weights, std::byte* dst,
                      std::size_t n) noexcept {
-  each_block(kQ2k, {src, weights, dst, n}, 84, put_q2k);
+  each_block({src, weights, dst, n}, 84, put_q2k);
 }
 void encode_fine_q3k(const float* src, const float* weights, std::byte* dst,
                      std::size_t n) noexcept {
-  each_block(kQ3k, {src, weights, dst, n}, 110, put_q3k);
+  each_block({src, weights, dst, n}, 110, put_q3k);
 }
 void encode_fine_q4k(const float* src, const float* weights, std::byte* dst,
                      std::size_t n) noexcept {
-  each_block(kQ4k, {src, weights, dst, n}, 144,
+  each_block({src, weights, dst, n}, 144,
              [](const Block& block, std::byte* to) noexcept { put_q45k(kQ4k, block, to); });
 }
 void encode_fine_q5k(const float* src, const float* weights, std::byte* dst,
                      std::size_t n) noexcept {
-  each_block(kQ5k, {src, weights, dst, n}, 176,
+  each_block({src, weights, dst, n}, 176,
              [](const Block& block, std::byte* to) noexcept { put_q45k(kQ5k, block, to); });
 }
 void encode_fine_q6k(const float* src, const float* weights, std::byte* dst,
                      std::size_t n) noexcept {
-  each_block(kQ6k, {src, weights, dst, n}, 210, put_q6k);
+  each_block({src, weights, dst, n}, 210, put_q6k);
 }
 
 }  // namespace cyb::formats

@@ -10,9 +10,8 @@
 
 namespace cyb::formats {
 
-/// Encodes `n` values (whole blocks) from `src` into `dst`. `weights`: one a value, >= 0; null:
-/// each value counts c*m + x*x, m the mean square of its block, c = 2 for q4k and 1 for the others.
-/// A value that is not finite counts as 0 (files refuse them, F42).
+/// Encodes `n` values (whole blocks) from `src` into `dst`. `weights`: one a value, >= 0, or null
+/// for equal ones. A value that is not finite counts as 0 (files refuse them, F42).
 using FineEncodeFn = void (*)(const float* src, const float* weights, std::byte* dst,
                               std::size_t n) noexcept;
 

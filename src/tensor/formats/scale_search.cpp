@@ -81,17 +81,6 @@ CodeSums affine_sums(const Run& run, float hi, float inverse, float lowest) noex
 
 }  // namespace
 
-void default_weights(const float* x, std::size_t n, float share, float* weights) noexcept {
-  Lanes sum = lanes(0);
-  for (std::size_t i = 0; i < n; i += 4) sum += load4(x + i) * load4(x + i);
-  const float mean = total(sum) / static_cast<float>(n);
-  // Relative to the mean: sums of weights times squares stay in the range of floats.
-  const bool usable = mean > 1e-30f && mean < 1e30f;
-  const Lanes base = lanes(share), inverse = lanes(usable ? 1.0f / mean : 0.0f);
-  for (std::size_t i = 0; i < n; i += 4)
-    store4(weights + i, base + load4(x + i) * load4(x + i) * inverse);
-}
-
 float symmetric_error(const Run& run, CodeRange range, float scale) noexcept {
   const Rounding rounded(range);
   const Lanes factor = lanes(inverse_of(scale)), step = lanes(scale);

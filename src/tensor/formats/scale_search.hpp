@@ -14,11 +14,6 @@ struct Run {
   std::size_t n;
 };
 
-/// What a value counts where the caller has no weights: `share` * m + x*x, m the mean of x*x over
-/// the block. Large values count more: they carry more of a product, and of what a model loses when
-/// its error is all in them.
-void default_weights(const float* x, std::size_t n, float share, float* weights) noexcept;
-
 /// Codes lo..hi of a format.
 struct CodeRange {
   float lo, hi;
