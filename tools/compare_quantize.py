@@ -28,7 +28,7 @@ from gguf import GGMLQuantizationType as Q
 from gguf.constants import GGML_QUANT_SIZES
 from gguf.quants import dequantize
 
-from cyb_tools import ToolError, find_model, find_program, machine, main_guard, run_json, say
+from cyb_tools import ToolError, find_model, find_program, machine, main_guard, program_logits, run_json, say
 
 ENCODINGS = ["q2k", "q3k", "q4", "q4k", "q4_1", "q5_0", "q5k", "q5_1", "q6k", "q8"]
 TYPES = {"f32": Q.F32, "f16": Q.F16, "q8": Q.Q8_0, "q4": Q.Q4_0, "q4_1": Q.Q4_1, "q5_0": Q.Q5_0, "q5_1": Q.Q5_1,
@@ -125,6 +125,17 @@ def perplexity(args, model, text):
     return run_json(args.program, "perplexity", model, "--file", text, "--ctx", args.ctx, "--json", *exact)["perplexity"]
 
 
+def log_probabilities(args, model, ids, folder):
+    logits = np.array(program_logits(args.program, model, ids, folder, ["--exact"] if args.exact else [])).astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def divergence(args, model, base, ids, folder):
+    """Mean over the tokens of KL(f32 || model), in nats."""
+    return float((np.exp(base) * (base - log_probabilities(args, model, ids, folder))).sum(axis=1).mean())
+
+
 def relative_error(answer, weights):
     total = sum(float(np.square(x.astype(np.float64)).sum()) for n, x in weights.items() if our_name(n) and x.ndim == 2)
     error = sum(row["rmse"] ** 2 * weights_size(row["name"], weights) for row in answer["tensors"] if "rmse" in row)
@@ -141,6 +152,8 @@ def compare(args, lib, model, folder, text):
     write_gguf(find_model(model), source, {n: (Q.F32, x) for n, x in weights.items()})
     rows = []
     base = perplexity(args, source, text) if text else None
+    ids = run_json(args.program, "tokenize", source, "--file", text, "--json")["ids"][: args.kl_tokens] if text else []
+    plain = log_probabilities(args, source, ids, folder) if ids else None
     for encoding in args.encodings:
         path, other = os.path.join(folder, "ours.model"), os.path.join(folder, "theirs.gguf")
         answer = run_json(args.program, "quantize", source, "--to", encoding, "-o", path, "--force", "--json")
@@ -150,6 +163,8 @@ def compare(args, lib, model, folder, text):
                "error": relative_error(answer, weights), "error_ggml": theirs(lib, source, other, weights, chosen)}  # fmt: skip
         if text:
             row |= {"perplexity": perplexity(args, path, text), "perplexity_ggml": perplexity(args, other, text), "perplexity_f32": base}
+        if ids:
+            row |= {"kl": divergence(args, path, plain, ids, folder), "kl_ggml": divergence(args, other, plain, ids, folder)}
         rows.append(row)
         say(json.dumps(row))
         os.remove(other)
@@ -157,10 +172,10 @@ def compare(args, lib, model, folder, text):
 
 
 def table(rows):
-    lines = ["| model | `--to` | of the values | bits a value | error, ours | error, ggml | perplexity f32 | ours | ggml |",
-             "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    lines = ["| model | `--to` | of the values | bits a value | error, ours | error, ggml | perplexity f32 | ours | ggml | divergence, ours | ggml |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for row in rows:
-        words = [f"{row[k]:.4f}" if k in row else "" for k in ("perplexity_f32", "perplexity", "perplexity_ggml")]
+        words = [f"{row[k]:.4f}" if k in row else "" for k in ("perplexity_f32", "perplexity", "perplexity_ggml", "kl", "kl_ggml")]
         lines.append(f"| {row['model']} | {row['encoding']} | {row['share']:.0%} | {row['bits']:.2f} | {row['error']:.3%} | {row['error_ggml']:.3%} | "
                      + " | ".join(words) + " |")
     return "\n".join(lines)
@@ -173,6 +188,7 @@ def main():
     parser.add_argument("--encodings", type=lambda s: s.split(","), default=ENCODINGS)
     parser.add_argument("--text", help="file for the perplexity; without one only errors are measured")
     parser.add_argument("--ctx", type=int, default=512)
+    parser.add_argument("--kl-tokens", type=int, default=512, help="tokens of the text for the divergence from f32; 0: none")
     parser.add_argument("--exact", action="store_true", help="perplexity without 8-bit activations")
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0, help="of the noise: another draw of the quantisation error")
