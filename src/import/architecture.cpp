@@ -59,21 +59,30 @@ ConfigTable architecture_config(const LlamaStyleConfig& c) {
   a.set("intermediate_size", c.ffn_size);
   a.set("vocab_size", c.vocab_size);
   a.set("max_position_embeddings", c.max_positions);
-  a.set("rope_theta", c.rope_theta);
-  a.set("rope_style", "neox");
-  a.set("partial_rotary_factor", c.partial_rotary_factor);
-  a.set("norm_type", "rms");
-  a.set("rms_norm_eps", c.rms_norm_eps);
+  if (!c.learned_positions) {
+    a.set("rope_theta", c.rope_theta);
+    a.set("rope_style", "neox");
+    a.set("partial_rotary_factor", c.partial_rotary_factor);
+  }
+  a.set("norm_type", c.layer_norm ? "layer" : "rms");
+  a.set(c.layer_norm ? "layer_norm_eps" : "rms_norm_eps", c.norm_eps);
   a.set("norm_unit_offset", c.norm_unit_offset);
   a.set("tie_word_embeddings", c.tied);
   a.set("hidden_activation", c.activation);
-  a.set("mlp_type", "gated");
-  a.set("parallel_block", false);
+  a.set("mlp_type", c.plain_mlp ? "plain" : "gated");
+  a.set("parallel_block", c.parallel);
   a.set("embedding_scale", c.embedding_scale);
+  if (c.residual_multiplier != 1.0) a.set("residual_multiplier", c.residual_multiplier);
+  if (c.logits_scaling != 1.0) a.set("logits_scaling", c.logits_scaling);
   set_attention(c, a);
   if (c.rope_theta_sliding) {
     a.set("rope_theta_full", c.rope_theta);
     a.set("rope_theta_sliding", *c.rope_theta_sliding);
+  }
+  if (std::ranges::count(c.rope_layers, false) > 0) {
+    ConfigArray layers;
+    for (const bool rope : c.rope_layers) layers.emplace_back(rope);
+    a.set("rope_layers", std::move(layers));
   }
   if (c.rope_scaling) a.set("rope_scaling", *c.rope_scaling);
   return out;
@@ -96,6 +105,9 @@ void report_architecture(const LlamaStyleConfig& c, ImportReport& report) {
   if (c.partial_rotary_factor < 1.0)
     report.rope += fmt::format(", {} of each head", c.partial_rotary_factor);
   if (c.rope_scaling) report.rope += fmt::format(", scaling {}", scaling_text(*c.rope_scaling));
+  if (c.learned_positions) report.rope = "none (learned positions)";
+  if (const auto n = std::ranges::count(c.rope_layers, false); n > 0)
+    report.rope += fmt::format(", none in {} of {} layers", n, c.n_layers);
   report.attention = "full";
   if (any_sliding(c)) {
     const auto n =

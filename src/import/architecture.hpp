@@ -23,14 +23,20 @@ struct LlamaStyleConfig {
   std::optional<double> rope_theta_sliding;  // Gemma 3
   std::optional<ConfigTable> rope_scaling;   // model-format 4.3
   double partial_rotary_factor = 1.0;
-  double rms_norm_eps = 1e-6;
+  bool layer_norm = false;  // LayerNorm, else RmsNorm
+  double norm_eps = 1e-6;
   bool norm_unit_offset = false;
   bool tied = false;
   std::string activation = "silu";
+  bool plain_mlp = false;          // act(up), else act(gate)·up
+  bool parallel = false;           // attention and MLP read the same norm
+  bool learned_positions = false;  // and no rope
   double embedding_scale = 1.0;
   double attention_scale = 0.0;  // 0: 1/sqrt(head_dim)
+  double residual_multiplier = 1.0, logits_scaling = 1.0;
   double attn_softcap = 0.0, final_softcap = 0.0;
   std::int64_t sliding_window = 0;   // 0: none
+  std::vector<bool> rope_layers;     // empty: all
   std::vector<bool> sliding_layers;  // empty: all full, or all sliding where there is a window
 };
 

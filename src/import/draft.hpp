@@ -40,6 +40,16 @@ DraftTensor copied(SourceTensor tensor);
 /// the heads.
 Result<DraftTensor> unpermuted(SourceTensor tensor, std::int64_t n_heads);
 
+struct RowRun {
+  std::int64_t first = 0, count = 0;
+};
+
+/// Rows of a tensor, run after run. Errors: Format when a run is outside it.
+Result<DraftTensor> gathered(SourceTensor tensor, std::vector<RowRun> runs);
+
+/// [in, out] as [out, in]. Errors: Format for block encodings and other ranks.
+Result<DraftTensor> transposed(SourceTensor tensor);
+
 /// True if both tensors have the same encoding, shape and bytes.
 bool same_content(const SourceTensor& a, const SourceTensor& b);
 

@@ -26,6 +26,39 @@ constexpr NameRow kQwen3[] = {
 constexpr NameRow kGemma3[] = {
 #include "import/names/gemma3.inc"
 };
+constexpr NameRow kGemma[] = {
+#include "import/names/gemma.inc"
+};
+constexpr NameRow kGemma2[] = {
+#include "import/names/gemma2.inc"
+};
+constexpr NameRow kSmollm3[] = {
+#include "import/names/smollm3.inc"
+};
+constexpr NameRow kGranite[] = {
+#include "import/names/granite.inc"
+};
+constexpr NameRow kInternlm2[] = {
+#include "import/names/internlm2.inc"
+};
+constexpr NameRow kOlmo2[] = {
+#include "import/names/olmo2.inc"
+};
+constexpr NameRow kPhi2[] = {
+#include "import/names/phi2.inc"
+};
+constexpr NameRow kPhi3[] = {
+#include "import/names/phi3.inc"
+};
+constexpr NameRow kStarcoder2[] = {
+#include "import/names/starcoder2.inc"
+};
+constexpr NameRow kGpt2[] = {
+#include "import/names/gpt2.inc"
+};
+constexpr NameRow kStarcoder[] = {
+#include "import/names/starcoder.inc"
+};
 #undef CYB_NAME
 
 struct Table {
@@ -33,25 +66,40 @@ struct Table {
   std::span<const NameRow> rows;
 };
 
-constexpr std::array kTables = {Table{"llama", kLlama}, Table{"qwen2", kQwen2},
-                                Table{"qwen3", kQwen3}, Table{"gemma3", kGemma3}};
+constexpr std::array kTables = {
+    Table{"llama", kLlama},           Table{"qwen2", kQwen2},     Table{"qwen3", kQwen3},
+    Table{"gemma3", kGemma3},         Table{"gemma", kGemma},     Table{"gemma2", kGemma2},
+    Table{"smollm3", kSmollm3},       Table{"granite", kGranite}, Table{"internlm2", kInternlm2},
+    Table{"olmo2", kOlmo2},           Table{"phi2", kPhi2},       Table{"phi3", kPhi3},
+    Table{"starcoder2", kStarcoder2}, Table{"gpt2", kGpt2},       Table{"starcoder", kStarcoder}};
 
 constexpr std::string_view kMark = "{i}";
-constexpr std::string_view kLayerPrefix = "model.layers.";
+constexpr std::array<std::string_view, 2> kLayerPrefixes = {"model.layers.", "h."};
 
 /// Order of a layer's tensors in the written file: the order in which a forward pass reads them.
-constexpr std::array<std::string_view, 13> kLayerOrder = {"input_layernorm.",
+constexpr std::array<std::string_view, 24> kLayerOrder = {"input_layernorm.",
+                                                          "ln_1.",
                                                           "self_attn.q_proj.",
                                                           "self_attn.k_proj.",
                                                           "self_attn.v_proj.",
+                                                          "self_attn.qkv_proj.",
+                                                          "attn.c_attn.",
                                                           "self_attn.q_norm.",
                                                           "self_attn.k_norm.",
                                                           "self_attn.o_proj.",
+                                                          "self_attn.dense.",
+                                                          "attn.c_proj.",
                                                           "post_attention_layernorm.",
+                                                          "ln_2.",
                                                           "pre_feedforward_layernorm.",
                                                           "mlp.gate_proj.",
+                                                          "mlp.gate_up_proj.",
                                                           "mlp.up_proj.",
+                                                          "mlp.c_fc.",
+                                                          "mlp.fc1.",
                                                           "mlp.down_proj.",
+                                                          "mlp.c_proj.",
+                                                          "mlp.fc2.",
                                                           "post_feedforward_layernorm."};
 
 std::optional<std::uint32_t> layer_number(std::string_view digits) noexcept {
@@ -145,27 +193,34 @@ Result<void> check_presence(std::span<const NameRow> table, std::int64_t n_layer
 
 std::uint64_t file_order(std::string_view canonical) {
   constexpr std::uint64_t kLayers = std::uint64_t{1} << 32, kTail = std::uint64_t{1} << 60;
-  if (canonical == "model.embed_tokens.weight") return 0;
-  if (canonical.starts_with("cyb.")) return 1;
-  if (canonical.starts_with(kLayerPrefix)) {
-    const std::string_view rest = canonical.substr(kLayerPrefix.size());
+  if (canonical == "model.embed_tokens.weight" || canonical == "wte.weight") return 0;
+  if (canonical.starts_with("cyb.") || canonical == "wpe.weight") return 1;
+  for (const std::string_view prefix : kLayerPrefixes) {
+    if (!canonical.starts_with(prefix)) continue;
+    const std::string_view rest = canonical.substr(prefix.size());
     const std::size_t dot = rest.find('.');
     const auto layer = layer_number(rest.substr(0, dot));
-    if (dot != std::string_view::npos && layer) {
-      const std::string_view tail = rest.substr(dot + 1);
-      const auto starts = [tail](std::string_view prefix) { return tail.starts_with(prefix); };
-      const auto at = std::ranges::find_if(kLayerOrder, starts) - kLayerOrder.begin();
-      const std::uint64_t bias = tail.ends_with(".bias") ? 1 : 0;
-      return kLayers * (*layer + 1) + static_cast<std::uint64_t>(at) * 2 + bias;
-    }
+    if (dot == std::string_view::npos || !layer) continue;
+    const std::string_view tail = rest.substr(dot + 1);
+    const auto starts = [tail](std::string_view part) { return tail.starts_with(part); };
+    const auto at = std::ranges::find_if(kLayerOrder, starts) - kLayerOrder.begin();
+    const std::uint64_t bias = tail.ends_with(".bias") ? 1 : 0;
+    return kLayers * (*layer + 1) + static_cast<std::uint64_t>(at) * 2 + bias;
   }
-  if (canonical == "model.norm.weight") return kTail;
+  constexpr std::array<std::string_view, 3> kFinalNorms = {"model.norm.", "model.final_layernorm.",
+                                                           "ln_f."};
+  for (const std::string_view norm : kFinalNorms) {
+    if (canonical.starts_with(norm)) return kTail;
+  }
   if (canonical == "lm_head.weight") return kTail + 1;
   return kTail + 2;
 }
 
 bool carries_no_information(std::string_view name) {
-  return name.ends_with(".rotary_emb.inv_freq");
+  if (name.ends_with(".rotary_emb.inv_freq")) return true;
+  // GPT-2's causal mask and its value of "masked".
+  const bool gpt2 = name.starts_with("h.") || name.starts_with("transformer.h.");
+  return gpt2 && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"));
 }
 
 }  // namespace cyb

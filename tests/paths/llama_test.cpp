@@ -57,9 +57,12 @@ TEST(LlamaBind, ConfigValuesOutOfRangeAreNamed) {
   EXPECT_NE(with("head_dim", 15).find("head_dim"), std::string::npos);
   EXPECT_NE(with("hidden_size", 0).find("hidden_size"), std::string::npos);
   EXPECT_NE(with("hidden_activation", "swish7").find("swish7"), std::string::npos);
-  EXPECT_NE(with("mlp_type", "plain").find("mlp_type"), std::string::npos);
-  EXPECT_NE(with("parallel_block", true).find("parallel_block"), std::string::npos);
-  EXPECT_NE(with("norm_type", "layer").find("norm_type"), std::string::npos);
+  EXPECT_NE(with("mlp_type", "none").find("mlp_type"), std::string::npos);
+  EXPECT_NE(with("parallel_block", 1).find("parallel_block"), std::string::npos);
+  EXPECT_NE(with("norm_type", "batch").find("norm_type"), std::string::npos);
+  EXPECT_NE(with("logits_scaling", 0.0).find("logits_scaling"), std::string::npos);
+  EXPECT_NE(with("partial_rotary_factor", 0.01).find("partial_rotary_factor"), std::string::npos);
+  EXPECT_NE(with("num_experts", 8).find("num_experts"), std::string::npos);
   EXPECT_NE(with("sliding_window", -1).find("sliding_window"), std::string::npos);
   EXPECT_NE(with("rms_norm_eps", 2.0).find("rms_norm_eps"), std::string::npos);
 }
@@ -68,8 +71,8 @@ TEST(RopeScaling, UnknownTypeIsNamed) {
   FakeModel m;
   m.architecture().table("rope_scaling").set("type", "spiral");
   EXPECT_EQ(bind_error(m),
-            "InvalidConfig config: rope_scaling.type: \"spiral\" is not built yet (linear, llama3, "
-            "table are)");
+            "InvalidConfig config: rope_scaling.type: \"spiral\" is not known (linear, dynamic, "
+            "yarn, longrope, llama3, table are)");
 }
 
 TEST(RopeScaling, KeyThatTheTypeNeedsIsDemanded) {
@@ -88,14 +91,15 @@ TEST(RopeScaling, Llama3BandsAsPublished) {
   s.set("low_freq_factor", 1.0);
   s.set("high_freq_factor", 4.0);
   s.set("original_max_position_embeddings", 8192);
-  const auto f = scaled_rope_frequencies(m.config, m.tensors, 5e5, 64);
-  ASSERT_TRUE(f) << f.error().text();
-  ASSERT_EQ(f->size(), 32u);
+  const auto scaling = read_rope_scaling(m.config, m.tensors, 5e5, 64);
+  ASSERT_TRUE(scaling) << scaling.error().text();
+  const std::vector<float>& f = scaling->frequencies;
+  ASSERT_EQ(f.size(), 32u);
   // The results are f32: half a unit in the last place is 6e-8 of the value.
   const auto expect_f32 = [](float got, double want) { EXPECT_NEAR(got, want, 6e-8 * want); };
-  expect_f32((*f)[14], 3.211445995e-3);
-  expect_f32((*f)[15], 1.290547928e-3);
-  expect_f32((*f)[31], 9.418306725e-8);
+  expect_f32(f[14], 3.211445995e-3);
+  expect_f32(f[15], 1.290547928e-3);
+  expect_f32(f[31], 9.418306725e-8);
   const auto bands = [](const std::vector<float>& scaled, double factor, int dim) {
     std::array<int, 3> count{};
     for (std::size_t j = 0; j < scaled.size(); ++j) {
@@ -105,11 +109,11 @@ TEST(RopeScaling, Llama3BandsAsPublished) {
     }
     return count;
   };
-  EXPECT_EQ(bands(*f, 32, 64), (std::array{15, 3, 14}));
+  EXPECT_EQ(bands(f, 32, 64), (std::array{15, 3, 14}));
   s.set("factor", 8.0);
-  const auto g = scaled_rope_frequencies(m.config, m.tensors, 5e5, 128);
+  const auto g = read_rope_scaling(m.config, m.tensors, 5e5, 128);
   ASSERT_TRUE(g);
-  EXPECT_EQ(bands(*g, 8, 128), (std::array{29, 6, 29}));
+  EXPECT_EQ(bands(g->frequencies, 8, 128), (std::array{29, 6, 29}));
 }
 
 TEST(RopeScaling, TableDividesByStoredFactors) {
@@ -118,9 +122,9 @@ TEST(RopeScaling, TableDividesByStoredFactors) {
   EXPECT_NE(bind_error(m).find("cyb.pos.rope_factors"), std::string::npos)
       << "the tensor is needed";
   m.tensors.shapes["cyb.pos.rope_factors"] = Shape{8};
-  const auto f = scaled_rope_frequencies(m.config, m.tensors, 1e4, 16);
+  const auto f = read_rope_scaling(m.config, m.tensors, 1e4, 16);
   ASSERT_TRUE(f);
-  EXPECT_FLOAT_EQ((*f)[0], 0.5f);
+  EXPECT_FLOAT_EQ(f->frequencies[0], 0.5f);
   const auto bound = bind_llama(m.config, m.tensors);
   ASSERT_TRUE(bound);
   EXPECT_TRUE((*bound)->uses_tensor("cyb.pos.rope_factors"));

@@ -73,8 +73,10 @@ std::string mapped(const std::string& bytes) {
 }  // namespace
 
 const std::vector<std::string>& tiny_names() {
-  static const std::vector<std::string> names = {"llama2", "llama3", "smollm2", "mistral",
-                                                 "qwen2",  "qwen3",  "gemma3",  "llama_biases"};
+  static const std::vector<std::string> names = {
+      "llama2",        "llama3",       "smollm2",        "mistral",    "qwen2",      "qwen3",
+      "gemma3",        "llama_biases", "deepseek_dense", "smollm3",    "phi2",       "phi3",
+      "phi3_longrope", "gemma1",       "gemma2",         "starcoder1", "starcoder2", "gpt2"};
   return names;
 }
 

@@ -176,8 +176,8 @@ Result<void> read_window(Keys& keys, LlamaStyleConfig& c) {
 }
 
 Result<void> read_norm(Keys& keys, LlamaStyleConfig& c) {
-  CYB_ASSIGN(c.rms_norm_eps, keys.get().number(keys.name("attention.layer_norm_rms_epsilon")));
-  if (!(c.rms_norm_eps > 0 && c.rms_norm_eps < 1)) {
+  CYB_ASSIGN(c.norm_eps, keys.get().number(keys.name("attention.layer_norm_rms_epsilon")));
+  if (!(c.norm_eps > 0 && c.norm_eps < 1)) {
     return keys.refuse("attention.layer_norm_rms_epsilon", "is out of range: (0, 1)");
   }
   return {};

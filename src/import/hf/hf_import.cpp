@@ -16,6 +16,7 @@
 #include "import/hf/folder_tokenizer.hpp"
 #include "import/hf/generation_config.hpp"
 #include "import/hf/hf_config.hpp"
+#include "import/hf/source_names.hpp"
 #include "import/json_strict.hpp"
 #include "import/names.hpp"
 #include "import/safetensors/checkpoint.hpp"
@@ -27,23 +28,34 @@ namespace {
 
 constexpr const char* kConfig = "config.json";
 constexpr const char* kGeneration = "generation_config.json";
-constexpr std::string_view kHead = "lm_head.weight", kEmbedding = "model.embed_tokens.weight";
+constexpr std::string_view kHead = "lm_head.weight";
+constexpr std::array<std::string_view, 2> kEmbeddings = {"model.embed_tokens.weight", "wte.weight"};
 
 bool exists(const std::string& path) {
   std::error_code code;
   return std::filesystem::exists(path, code);
 }
 
-/// Canonical name of a checkpoint's tensor: without the wrapper of multi-modal checkpoints.
-std::string unwrapped(std::string_view name) {
-  for (const std::string_view wrapper : {"language_model.", "model.language_model."}) {
-    if (!name.starts_with(wrapper)) continue;
-    const std::string_view rest = name.substr(wrapper.size());
-    const bool has_root = rest.starts_with("model.") || rest.starts_with("lm_head.");
-    return has_root ? std::string(rest) : "model." + std::string(rest);
-  }
-  if (name == "model.lm_head.weight") return std::string(kHead);
-  return std::string(name);
+/// A tensor of the checkpoint under one of its canonical names.
+struct NamedTensor {
+  SourceTensor tensor;
+  Arrangement how = Arrangement::kAsStored;
+};
+
+std::vector<SourceTensor> sources_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<SourceTensor> out;
+  for (const NamedTensor& named : tensors) out.push_back(named.tensor);
+  return out;
+}
+
+auto find_tensor(std::vector<NamedTensor>& tensors, std::string_view name) {
+  return std::ranges::find_if(tensors,
+                              [name](const NamedTensor& t) { return t.tensor.name == name; });
+}
+
+auto find_embedding(std::vector<NamedTensor>& tensors) {
+  const auto at = find_tensor(tensors, kEmbeddings[0]);
+  return at != tensors.end() ? at : find_tensor(tensors, kEmbeddings[1]);
 }
 
 bool is_other_tower(std::string_view name) {
@@ -67,39 +79,47 @@ Result<SourceTensor> make_tensor(const safetensors::TensorInfo& tensor, std::str
                       shard.file,           tensor.offset, tensor.size_bytes};
 }
 
-Result<std::vector<SourceTensor>> name_tensors(const std::vector<safetensors::Shard>& shards,
-                                               const HfConfig& config,
-                                               safetensors::Fp8Scales& scales,
-                                               ImportReport& report) {
-  const std::span<const NameRow> table = gguf_names(config.table);
-  std::vector<SourceTensor> out;
+Result<void> name_tensor(const safetensors::TensorInfo& tensor, const safetensors::Shard& shard,
+                         const HfConfig& config, std::set<std::string>& seen,
+                         std::vector<NamedTensor>& out) {
+  for (TensorUse& use : tensor_uses(tensor.name, config)) {
+    if (!in_table(gguf_names(config.table), use.canonical)) {
+      return fail(Error(
+          ErrorKind::kFormat, "IMPORT",
+          fmt::format("tensor {} is not known for model_type {}: it cannot be left out silently",
+                      json_quote(tensor.name), config.architecture.model_type)));
+    }
+    if (!seen.insert(use.canonical).second) {
+      return fail(Error(ErrorKind::kFormat, "IMPORT",
+                        fmt::format("tensor {} is there twice", json_quote(use.canonical))));
+    }
+    CYB_ASSIGN(SourceTensor named, make_tensor(tensor, std::move(use.canonical), shard));
+    out.push_back({std::move(named), use.how});
+  }
+  return {};
+}
+
+Result<std::vector<NamedTensor>> name_tensors(const std::vector<safetensors::Shard>& shards,
+                                              const HfConfig& config,
+                                              safetensors::Fp8Scales& scales,
+                                              ImportReport& report) {
+  std::vector<NamedTensor> out;
   std::set<std::string> seen;
   for (const safetensors::Shard& shard : shards) {
     for (const safetensors::TensorInfo& tensor : shard.header.tensors) {
       if (is_other_tower(tensor.name))
         return fail(not_built(fmt::format("a vision tower (tensor {})", json_quote(tensor.name))));
-      if (carries_no_information(tensor.name)) {
+      if (carries_no_information(tensor.name) || is_left_out(tensor.name, config)) {
         report.skipped.push_back(tensor.name);
         continue;
       }
-      std::string canonical = unwrapped(tensor.name);
+      std::string canonical = tensor_uses(tensor.name, config).front().canonical;
       if (safetensors::Fp8Scales::is_scale_name(canonical)) {
         CYB_ASSIGN(SourceTensor scale, make_tensor(tensor, std::move(canonical), shard));
         CYB_TRY(scales.take(scale, report));
         continue;
       }
-      if (!in_table(table, canonical)) {
-        return fail(Error(
-            ErrorKind::kFormat, "IMPORT",
-            fmt::format("tensor {} is not known for model_type {}: it cannot be left out silently",
-                        json_quote(tensor.name), config.architecture.model_type)));
-      }
-      if (!seen.insert(canonical).second) {
-        return fail(Error(ErrorKind::kFormat, "IMPORT",
-                          fmt::format("tensor {} is there twice", json_quote(canonical))));
-      }
-      CYB_ASSIGN(SourceTensor named, make_tensor(tensor, std::move(canonical), shard));
-      out.push_back(std::move(named));
+      CYB_TRY(name_tensor(tensor, shard, config, seen, out));
     }
   }
   return out;
@@ -107,9 +127,9 @@ Result<std::vector<SourceTensor>> name_tensors(const std::vector<safetensors::Sh
 
 /// A tied head that is stored too: equal to the embedding it carries nothing; else it is not tied,
 /// as transformers 5 decides.
-Result<void> settle_head(std::vector<SourceTensor>& tensors, LlamaStyleConfig& config,
+Result<void> settle_head(std::vector<NamedTensor>& tensors, LlamaStyleConfig& config,
                          ImportReport& report) {
-  const auto head = std::ranges::find(tensors, kHead, &SourceTensor::name);
+  const auto head = find_tensor(tensors, kHead);
   if (head == tensors.end()) {
     if (config.tied) return {};
     return fail(
@@ -118,9 +138,9 @@ Result<void> settle_head(std::vector<SourceTensor>& tensors, LlamaStyleConfig& c
                           config.model_type, kHead)));
   }
   if (!config.tied) return {};
-  const auto embedding = std::ranges::find(tensors, kEmbedding, &SourceTensor::name);
-  if (embedding == tensors.end() || same_content(*head, *embedding)) {
-    report.skipped.push_back(fmt::format("{} (tied, stored twice)", head->source_name));
+  const auto embedding = find_embedding(tensors);
+  if (embedding == tensors.end() || same_content(head->tensor, embedding->tensor)) {
+    report.skipped.push_back(fmt::format("{} (tied, stored twice)", head->tensor.source_name));
     tensors.erase(head);
     return {};
   }
@@ -131,10 +151,10 @@ Result<void> settle_head(std::vector<SourceTensor>& tensors, LlamaStyleConfig& c
   return {};
 }
 
+using NameSet = std::set<std::string, std::less<>>;
+
 /// Biases are where the class has them, and nowhere else (transformers would ignore others).
-Result<void> check_biases(const std::vector<SourceTensor>& tensors, const HfConfig& config) {
-  std::set<std::string, std::less<>> present;
-  for (const SourceTensor& tensor : tensors) present.insert(tensor.name);
+Result<void> check_biases(const NameSet& present, const HfConfig& config) {
   struct Row {
     std::string_view pattern;
     bool wanted;
@@ -146,7 +166,18 @@ Result<void> check_biases(const std::vector<SourceTensor>& tensors, const HfConf
                            Row{"model.layers.{i}.mlp.gate_proj.bias", config.mlp_bias},
                            Row{"model.layers.{i}.mlp.up_proj.bias", config.mlp_bias},
                            Row{"model.layers.{i}.mlp.down_proj.bias", config.mlp_bias}};
-  for (const Row& row : rows) {
+  const std::array starcoder2 = {Row{"model.layers.{i}.mlp.c_fc.bias", config.mlp_bias},
+                                 Row{"model.layers.{i}.mlp.c_proj.bias", config.mlp_bias}};
+  std::vector<Row> wanted(rows.begin(), rows.end());
+  if (config.architecture.plain_mlp) {
+    wanted.resize(4);  // no gate, and an up of another name
+    if (config.table == "starcoder2")
+      wanted.insert(wanted.end(), starcoder2.begin(), starcoder2.end());
+  }
+  if (config.table == "gpt2" || config.table == "starcoder")
+    wanted.clear();  // required by the table
+  if (config.table == "phi2") wanted.resize(3);
+  for (const Row& row : wanted) {
     for (std::uint32_t layer = 0; layer < config.architecture.n_layers; ++layer) {
       const std::string name = fill_name(row.pattern, layer);
       if (present.contains(name) == row.wanted) continue;
@@ -163,17 +194,17 @@ Result<void> check_biases(const std::vector<SourceTensor>& tensors, const HfConf
   return {};
 }
 
-Result<void> check_tensors(const std::vector<SourceTensor>& tensors, const HfConfig& config) {
-  std::set<std::string, std::less<>> present;
-  for (const SourceTensor& tensor : tensors) present.insert(tensor.name);
+Result<void> check_tensors(std::vector<NamedTensor>& tensors, const HfConfig& config) {
+  NameSet present;
+  for (const NamedTensor& named : tensors) present.insert(named.tensor.name);
   const LlamaStyleConfig& c = config.architecture;
-  CYB_TRY(check_biases(tensors, config));
+  CYB_TRY(check_biases(present, config));
   CYB_TRY(check_presence(gguf_names(config.table), c.n_layers, present, c.model_type, false));
-  const auto embedding = std::ranges::find(tensors, kEmbedding, &SourceTensor::name);
-  if (embedding->shape.rank() == 2 && embedding->shape[0] == c.vocab_size) return {};
+  const SourceTensor& embedding = find_embedding(tensors)->tensor;
+  if (embedding.shape.rank() == 2 && embedding.shape[0] == c.vocab_size) return {};
   return fail(Error(ErrorKind::kFormat, "F33",
-                    fmt::format("tensor \"{}\": shape {}, config implies [{}, {}]", kEmbedding,
-                                embedding->shape.text(), c.vocab_size, c.hidden_size)));
+                    fmt::format("tensor \"{}\": shape {}, config implies [{}, {}]", embedding.name,
+                                embedding.shape.text(), c.vocab_size, c.hidden_size)));
 }
 
 Result<GenerationConfig> read_generation(const std::string& folder, ImportReport& report) {
@@ -183,11 +214,24 @@ Result<GenerationConfig> read_generation(const std::string& folder, ImportReport
   return read_generation_config(&json, report);
 }
 
-StatedIds stated_ids(const HfConfig& config, const GenerationConfig& generation) {
+/// The class's own ids, stated or not, mean nothing where the vocabulary does not have them: they
+/// are left out, and said. Other ids outside it are refused later.
+StatedIds stated_ids(const HfConfig& config, const GenerationConfig& generation,
+                     ImportReport& report) {
   StatedIds ids;
   ids.eos = generation.eos_ids.empty() ? config.eos_ids : generation.eos_ids;
   ids.bos = generation.bos_id ? generation.bos_id : config.bos_id;
   ids.pad = generation.pad_id ? generation.pad_id : config.pad_id;
+  const auto is_outside = [&](std::int64_t id) {
+    if (id < config.architecture.vocab_size || std::ranges::count(config.class_ids, id) == 0)
+      return false;
+    report.warnings.push_back(fmt::format("token id {} is not in the vocabulary of {}: left out",
+                                          id, config.architecture.vocab_size));
+    return true;
+  };
+  std::erase_if(ids.eos, is_outside);
+  if (ids.bos && is_outside(*ids.bos)) ids.bos.reset();
+  if (ids.pad && is_outside(*ids.pad)) ids.pad.reset();
   return ids;
 }
 
@@ -195,7 +239,7 @@ Result<void> add_text_parts(const std::string& folder, const HfConfig& config, M
                             ImportReport& report) {
   CYB_ASSIGN(GenerationConfig generation, read_generation(folder, report));
   CYB_ASSIGN(FolderTokenizer tokenizer,
-             read_folder_tokenizer(folder, stated_ids(config, generation), report));
+             read_folder_tokenizer(folder, stated_ids(config, generation, report), report));
   CYB_TRY(
       place_vocabulary(std::move(tokenizer.parts), config.architecture.vocab_size, draft, report));
   draft.config.set("sampling", std::move(generation.sampling));
@@ -222,7 +266,7 @@ Result<ModelDraft> build(const std::string& folder, const std::string& file, Imp
   CYB_ASSIGN(const std::vector<safetensors::Shard> shards,
              safetensors::open_checkpoint(folder, file));
   safetensors::Fp8Scales scales;
-  CYB_ASSIGN(std::vector<SourceTensor> tensors, name_tensors(shards, config, scales, report));
+  CYB_ASSIGN(std::vector<NamedTensor> tensors, name_tensors(shards, config, scales, report));
   CYB_TRY(settle_head(tensors, config.architecture, report));
   CYB_TRY(check_tensors(tensors, config));
   ModelDraft draft;
@@ -232,10 +276,12 @@ Result<ModelDraft> build(const std::string& folder, const std::string& file, Imp
   CYB_TRY(add_text_parts(folder, config, draft, report));
   describe(folder, shards.size(), draft, report);
   SourceNames names;
-  CYB_ASSIGN(draft.tensors, scales.siblings(tensors, config.fp8));
-  for (SourceTensor& tensor : tensors) {
-    names.present.push_back({tensor.name, tensor.source_name});
-    draft.tensors.push_back(copied(std::move(tensor)));
+  CYB_ASSIGN(draft.tensors, scales.siblings(sources_of(tensors), config.fp8));
+  for (NamedTensor& named : tensors) {
+    names.present.push_back({named.tensor.name, named.tensor.source_name});
+    CYB_ASSIGN(DraftTensor tensor,
+               arranged(std::move(named.tensor), named.how, config.architecture));
+    draft.tensors.push_back(std::move(tensor));
   }
   CYB_TRY(complete_draft(draft, names, report));
   return draft;

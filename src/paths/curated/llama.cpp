@@ -1,95 +1,30 @@
 // LlamaStyle body:
-//   x = E[ids] * embedding_scale
+//   x = E[ids] * embedding_scale (+ P[positions])
 //   per layer: x = x + post_a(attn(n1(x)));  x = x + post_f(mlp(n2(x)))
-//   logits = softcap(head(n(x)))
+//   logits = softcap(head(n(x)) / logits_scaling)
 #include "paths/curated/llama.hpp"
 
-#include <algorithm>
+#include "ops/layout/split.hpp"
+#include "ops/norm/layer_norm.hpp"
+#include "ops/norm/rms_norm.hpp"
 
 namespace cyb {
 namespace {
 
-std::string layer_prefix(std::uint32_t layer) {
-  return "model.layers." + std::to_string(layer) + ".";
+/// x * factor, or x where the factor is 1.
+Result<ValueId> scaled(Emit& emit, ValueId x, float factor) {
+  if (factor == 1.0f) return x;
+  CYB_ASSIGN(const ValueId value, emit.constant(std::span(&factor, 1), Shape{1}));
+  return emit.one(Op{OpTag::kMul, {}}, {x, value});
+}
+
+Result<std::vector<ValueId>> split_last(Emit& emit, ValueId x, std::vector<std::int64_t> sizes) {
+  const auto axis = static_cast<std::int32_t>(emit.spec(x).rank()) - 1;
+  return emit.emit(Op{OpTag::kSplit, SplitAttrs{axis, std::move(sizes)}.to_attrs()},
+                   std::span(&x, 1));
 }
 
 }  // namespace
-
-LlamaModel::LlamaModel(LlamaConfig config, const TensorSource& tensors)
-    : config_(std::move(config)) {
-  post_norms_ = tensors.find(layer_prefix(0) + "post_feedforward_layernorm.weight").has_value();
-}
-
-std::vector<LlamaModel::Expected> LlamaModel::expected_tensors() const {
-  const LlamaConfig& c = config_;
-  const std::int64_t e = c.hidden, q = std::int64_t{c.n_heads} * c.head_dim;
-  const std::int64_t kv = std::int64_t{c.n_kv_heads} * c.head_dim, f = c.ffn, v = c.vocab,
-                     d = c.head_dim;
-  std::vector<Expected> out = {{"model.embed_tokens.weight", {v, e}, true},
-                               {"model.norm.weight", {e}, true}};
-  if (!c.tied) out.push_back({"lm_head.weight", {v, e}, true});
-  for (std::uint32_t i = 0; i < c.n_layers; ++i) {
-    const std::string p = layer_prefix(i);
-    const std::vector<Expected> layer = {
-        {p + "input_layernorm.weight", {e}, true},
-        {p + "self_attn.q_proj.weight", {q, e}, true},
-        {p + "self_attn.k_proj.weight", {kv, e}, true},
-        {p + "self_attn.v_proj.weight", {kv, e}, true},
-        {p + "self_attn.o_proj.weight", {e, q}, true},
-        {p + "self_attn.q_proj.bias", {q}, false},
-        {p + "self_attn.k_proj.bias", {kv}, false},
-        {p + "self_attn.v_proj.bias", {kv}, false},
-        {p + "self_attn.o_proj.bias", {e}, false},
-        {p + "self_attn.q_norm.weight", {d}, false},
-        {p + "self_attn.k_norm.weight", {d}, false},
-        {p + "post_attention_layernorm.weight", {e}, true},
-        {p + "pre_feedforward_layernorm.weight", {e}, post_norms_},
-        {p + "post_feedforward_layernorm.weight", {e}, post_norms_},
-        {p + "mlp.gate_proj.weight", {f, e}, true},
-        {p + "mlp.up_proj.weight", {f, e}, true},
-        {p + "mlp.down_proj.weight", {e, f}, true},
-        {p + "mlp.gate_proj.bias", {f}, false},
-        {p + "mlp.up_proj.bias", {f}, false},
-        {p + "mlp.down_proj.bias", {e}, false},
-    };
-    out.insert(out.end(), layer.begin(), layer.end());
-  }
-  return out;
-}
-
-Result<void> LlamaModel::check_tensors(const TensorSource& tensors, std::string_view model_type) {
-  for (const Expected& want : expected_tensors()) {
-    const auto spec = tensors.find(want.name);
-    if (!spec) {
-      if (!want.required) continue;
-      return fail(Error(
-          ErrorKind::kFormat, "F32",
-          "model_type " + std::string(model_type) + ": missing tensor \"" + want.name + "\""));
-    }
-    const Shape implied{std::span(want.shape)};
-    const auto shape = spec->bind({});
-    if (!shape || !(*shape == implied)) {
-      return fail(Error(ErrorKind::kFormat, "F33",
-                        "tensor \"" + want.name + "\": shape " +
-                            (shape ? shape->text() : spec->text()) + ", config implies " +
-                            implied.text()));
-    }
-    present_.push_back(want.name);
-  }
-  if (!config_.freqs_full.empty() && tensors.find("cyb.pos.rope_factors")) {
-    present_.push_back("cyb.pos.rope_factors");
-  }
-  std::sort(present_.begin(), present_.end());
-  return {};
-}
-
-bool LlamaModel::uses_tensor(std::string_view name) const {
-  return std::binary_search(present_.begin(), present_.end(), name);
-}
-
-std::vector<KvLayerShape> LlamaModel::kv_layers() const {
-  return std::vector<KvLayerShape>(config_.n_layers, {config_.n_kv_heads, config_.head_dim});
-}
 
 Result<ValueId> LlamaModel::optional_weight(Emit& emit, const std::string& name) const {
   if (!uses_tensor(name)) return kNoValue;
@@ -105,39 +40,109 @@ Result<ValueId> LlamaModel::gain(Emit& emit, const std::string& name) const {
   return emit.one(Op{OpTag::kAdd, {}}, {g, unit});
 }
 
-// x [rows, E] -> heads' outputs [rows, H*D].
-Result<ValueId> LlamaModel::attention(Emit& emit, std::uint32_t layer, ValueId x) const {
-  const LlamaConfig& c = config_;
-  const std::string p = layer_prefix(layer) + "self_attn.";
-  std::vector<ValueId> in = {x};
-  CYB_ASSIGN(const ValueId n1, gain(emit, layer_prefix(layer) + "input_layernorm.weight"));
-  in.push_back(n1);
-  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-    CYB_ASSIGN(const ValueId w, emit.weight(p + name + ".weight", WeightUse::kMatmul));
-    in.push_back(w);
-  }
-  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-    CYB_ASSIGN(const ValueId b, optional_weight(emit, p + name + ".bias"));
-    in.push_back(b);
-  }
-  const BlockNormLinearAttrs qkv{.eps = c.norm_eps, .n_weights = 3};
-  CYB_ASSIGN(const std::vector<ValueId> projected,
-             emit.emit(Op{OpTag::kBlockNormLinear, qkv.to_attrs()}, in));
+// An RmsNorm is left to the block that reads it; a LayerNorm is done here.
+Result<LlamaModel::Normed> LlamaModel::norm(Emit& emit, const std::string& name, ValueId x) const {
+  CYB_ASSIGN(const ValueId g, gain(emit, name + ".weight"));
+  if (!config_.layer_norm) return Normed{x, g};
+  CYB_ASSIGN(const ValueId b, optional_weight(emit, name + ".bias"));
+  const Op op{OpTag::kLayerNorm, LayerNormAttrs{config_.norm_eps}.to_attrs()};
+  CYB_ASSIGN(const ValueId y, emit.one(op, {x, g, b}));
+  return Normed{y, kNoValue};
+}
 
-  CYB_ASSIGN(const ValueId q_gain, gain(emit, p + "q_norm.weight"));
-  CYB_ASSIGN(const ValueId k_gain, gain(emit, p + "k_norm.weight"));
+// n(x) W_i^T + b_i for each name.
+Result<std::vector<ValueId>> LlamaModel::linear(Emit& emit, Normed in,
+                                                const std::vector<std::string>& names) const {
+  std::vector<ValueId> inputs = {in.x, in.gain};
+  for (const std::string& name : names) {
+    CYB_ASSIGN(const ValueId w, emit.weight(name + ".weight", WeightUse::kMatmul));
+    inputs.push_back(w);
+  }
+  for (const std::string& name : names) {
+    CYB_ASSIGN(const ValueId b, optional_weight(emit, name + ".bias"));
+    inputs.push_back(b);
+  }
+  const auto n = static_cast<std::uint32_t>(names.size());
+  if (in.gain != kNoValue) {
+    const BlockNormLinearAttrs attrs{.eps = config_.norm_eps, .n_weights = n};
+    return emit.emit(Op{OpTag::kBlockNormLinear, attrs.to_attrs()}, inputs);
+  }
+  std::vector<ValueId> out;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    CYB_ASSIGN(const ValueId y,
+               emit.one(Op{OpTag::kMatmul, {}}, {in.x, inputs[2 + i], inputs[2 + n + i]}));
+    out.push_back(y);
+  }
+  return out;
+}
+
+Result<LlamaModel::Heads> LlamaModel::project_heads(Emit& emit, std::uint32_t layer,
+                                                    Normed in) const {
+  const LlamaConfig& c = config_;
+  Heads out;
+  if (fused_qkv_) {
+    CYB_ASSIGN(const std::vector<ValueId> all, linear(emit, in, {layer_name(layer, names_.qkv)}));
+    const std::int64_t q = std::int64_t{c.n_heads} * c.head_dim,
+                       kv = std::int64_t{c.n_kv_heads} * c.head_dim;
+    CYB_ASSIGN(const std::vector<ValueId> parts, split_last(emit, all[0], {q, kv, kv}));
+    out = {parts[0], parts[1], parts[2]};
+  } else {
+    CYB_ASSIGN(const std::vector<ValueId> all,
+               linear(emit, in,
+                      {layer_name(layer, names_.q), layer_name(layer, names_.k),
+                       layer_name(layer, names_.v)}));
+    out = {all[0], all[1], all[2]};
+  }
+  if (pre_norms_) return out;
+  const Op norm{OpTag::kRmsNorm, RmsNormAttrs{c.norm_eps}.to_attrs()};
+  CYB_ASSIGN(const ValueId q_gain, gain(emit, layer_name(layer, names_.q_norm) + ".weight"));
+  CYB_ASSIGN(const ValueId k_gain, gain(emit, layer_name(layer, names_.k_norm) + ".weight"));
+  CYB_ASSIGN(out.q, emit.one(norm, {out.q, q_gain}));
+  CYB_ASSIGN(out.k, emit.one(norm, {out.k, k_gain}));
+  return out;
+}
+
+// cos and sin times m, for q and k: the rotated part of q·k times m². Where all of a head is
+// rotated attention() puts m² into the scale, else it goes to the rotated part of q.
+Result<ValueId> LlamaModel::scaled_queries(Emit& emit, const RopeScaling& rope, ValueId q) const {
+  const LlamaConfig& c = config_;
+  if (rope.attention_factor == 1.0 || c.rope_dim == c.head_dim) return q;
+  std::vector<float> factors(std::size_t{c.n_heads} * c.head_dim, 1.0f);
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    if (i % c.head_dim < c.rope_dim)
+      factors[i] = static_cast<float>(rope.attention_factor * rope.attention_factor);
+  }
+  CYB_ASSIGN(const ValueId value,
+             emit.constant(factors, Shape{static_cast<std::int64_t>(factors.size())}));
+  return emit.one(Op{OpTag::kMul, {}}, {q, value});
+}
+
+// n(x) [rows, E] -> heads' outputs [rows, H*D].
+Result<ValueId> LlamaModel::attention(Emit& emit, std::uint32_t layer, Normed in) const {
+  const LlamaConfig& c = config_;
+  CYB_ASSIGN(Heads heads, project_heads(emit, layer, in));
   const bool sliding = c.sliding[layer], rope = c.rope_layer[layer];
-  const std::vector<float>& freqs = sliding ? c.freqs_sliding : c.freqs_full;
-  ValueId table = kNoValue;
-  if (rope && !freqs.empty()) {
-    CYB_ASSIGN(table, emit.constant(freqs, Shape{static_cast<std::int64_t>(freqs.size())}));
+  const RopeScaling& scaling = sliding ? c.rope_sliding : c.rope_full;
+  ValueId q_gain = kNoValue, k_gain = kNoValue, table = kNoValue;
+  if (pre_norms_) {
+    CYB_ASSIGN(q_gain, gain(emit, layer_name(layer, names_.q_norm) + ".weight"));
+    CYB_ASSIGN(k_gain, gain(emit, layer_name(layer, names_.k_norm) + ".weight"));
+  }
+  double scale = double{c.attention_scale};
+  if (rope && !scaling.frequencies.empty()) {
+    CYB_ASSIGN(table, emit.constant(scaling.frequencies,
+                                    Shape{static_cast<std::int64_t>(scaling.frequencies.size())}));
+  }
+  if (rope) {
+    CYB_ASSIGN(heads.q, scaled_queries(emit, scaling, heads.q));
+    if (c.rope_dim == c.head_dim) scale *= scaling.attention_factor * scaling.attention_factor;
   }
   const BlockAttentionAttrs attrs{
       .layer = layer,
       .n_heads = c.n_heads,
       .n_kv_heads = c.n_kv_heads,
       .head_dim = c.head_dim,
-      .scale = c.attention_scale,
+      .scale = static_cast<float>(scale),
       .softcap = c.attention_softcap,
       .window = sliding ? c.window : 0,
       .rope_dim = rope ? c.rope_dim : 0,
@@ -146,97 +151,110 @@ Result<ValueId> LlamaModel::attention(Emit& emit, std::uint32_t layer, ValueId x
       .norm_eps = c.norm_eps,
   };
   return emit.one(Op{OpTag::kBlockAttention, attrs.to_attrs()},
-                  {projected[0], projected[1], projected[2], q_gain, k_gain, table});
+                  {heads.q, heads.k, heads.v, q_gain, k_gain, table});
 }
 
-// x + post(z W^T): `prefix` names the projection, its post norm is looked up by the caller's
-// naming.
-Result<ValueId> LlamaModel::project_out(Emit& emit, const std::string& prefix, ValueId z,
-                                        ValueId x) const {
-  const bool attention_side = prefix.ends_with("o_proj");
-  const std::string layer =
-      prefix.substr(0, prefix.find('.', std::string_view("model.layers.").size()) + 1);
-  CYB_ASSIGN(const ValueId w, emit.weight(prefix + ".weight", WeightUse::kMatmul));
-  CYB_ASSIGN(const ValueId b, optional_weight(emit, prefix + ".bias"));
-  if (!post_norms_) return emit.one(Op{OpTag::kBlockLinearAdd, {}}, {z, x, w, b});
-  CYB_ASSIGN(const ValueId y, emit.one(Op{OpTag::kMatmul, {}}, {z, w, b}));
-  const char* name =
-      attention_side ? "post_attention_layernorm.weight" : "post_feedforward_layernorm.weight";
-  CYB_ASSIGN(const ValueId g, gain(emit, layer + name));
-  return emit.one(Op{OpTag::kBlockNormAdd, BlockNormAddAttrs{config_.norm_eps}.to_attrs()},
-                  {x, y, g});
-}
-
-// act(n(x) Wg^T + bg)·(n(x) Wu^T + bu): the gated block where there are no biases, its parts where
-// there are.
-Result<ValueId> LlamaModel::gated(Emit& emit, const std::string& prefix, ValueId x,
-                                  ValueId gain_of_x) const {
-  CYB_ASSIGN(const ValueId gate, emit.weight(prefix + "gate_proj.weight", WeightUse::kMatmul));
-  CYB_ASSIGN(const ValueId up, emit.weight(prefix + "up_proj.weight", WeightUse::kMatmul));
-  CYB_ASSIGN(const ValueId gate_bias, optional_weight(emit, prefix + "gate_proj.bias"));
-  CYB_ASSIGN(const ValueId up_bias, optional_weight(emit, prefix + "up_proj.bias"));
-  if (gate_bias == kNoValue && up_bias == kNoValue) {
-    const BlockGatedMlpAttrs mlp{.eps = config_.norm_eps, .activation = config_.activation};
-    return emit.one(Op{OpTag::kBlockGatedMlp, mlp.to_attrs()}, {x, gain_of_x, gate, up});
+// x + residual_multiplier * post(z W^T + b).
+Result<ValueId> LlamaModel::add_projected(Emit& emit, const std::string& name, ValueId z, ValueId x,
+                                          const std::string& post_norm) const {
+  CYB_ASSIGN(const ValueId w, emit.weight(name + ".weight", WeightUse::kMatmul));
+  CYB_ASSIGN(const ValueId b, optional_weight(emit, name + ".bias"));
+  if (!post_norms_ && config_.residual_multiplier == 1.0f)
+    return emit.one(Op{OpTag::kBlockLinearAdd, {}}, {z, x, w, b});
+  CYB_ASSIGN(ValueId y, emit.one(Op{OpTag::kMatmul, {}}, {z, w, b}));
+  if (post_norms_) {
+    CYB_ASSIGN(const ValueId g, gain(emit, post_norm + ".weight"));
+    return emit.one(Op{OpTag::kBlockNormAdd, BlockNormAddAttrs{config_.norm_eps}.to_attrs()},
+                    {x, y, g});
   }
-  const BlockNormLinearAttrs both{.eps = config_.norm_eps, .n_weights = 2};
-  CYB_ASSIGN(const std::vector<ValueId> h,
-             emit.emit(Op{OpTag::kBlockNormLinear, both.to_attrs()},
-                       std::vector<ValueId>{x, gain_of_x, gate, up, gate_bias, up_bias}));
-  CYB_ASSIGN(const ValueId act, emit.one(activation_op(config_.activation), {h[0]}));
+  CYB_ASSIGN(y, scaled(emit, y, config_.residual_multiplier));
+  return emit.one(Op{OpTag::kAdd, {}}, {x, y});
+}
+
+// act(n(x) Wg^T + bg)·(n(x) Wu^T + bu), or act(n(x) Wu^T + bu): the gated block where it fits, its
+// parts where it does not.
+Result<ValueId> LlamaModel::mlp(Emit& emit, std::uint32_t layer, Normed in) const {
+  const LlamaConfig& c = config_;
+  const std::string gate = layer_name(layer, names_.gate), up = layer_name(layer, names_.up);
+  if (!c.gated) {
+    CYB_ASSIGN(const std::vector<ValueId> h, linear(emit, in, {up}));
+    return emit.one(activation_op(c.activation), {h[0]});
+  }
+  std::vector<ValueId> h;
+  if (fused_gate_up_) {
+    CYB_ASSIGN(const std::vector<ValueId> both,
+               linear(emit, in, {layer_name(layer, names_.gate_up)}));
+    CYB_ASSIGN(h, split_last(emit, both[0], {std::int64_t{c.ffn}, std::int64_t{c.ffn}}));
+  } else if (in.gain != kNoValue && !uses_tensor(gate + ".bias") && !uses_tensor(up + ".bias")) {
+    CYB_ASSIGN(const ValueId w_gate, emit.weight(gate + ".weight", WeightUse::kMatmul));
+    CYB_ASSIGN(const ValueId w_up, emit.weight(up + ".weight", WeightUse::kMatmul));
+    const BlockGatedMlpAttrs attrs{.eps = c.norm_eps, .activation = c.activation};
+    return emit.one(Op{OpTag::kBlockGatedMlp, attrs.to_attrs()}, {in.x, in.gain, w_gate, w_up});
+  } else {
+    CYB_ASSIGN(h, linear(emit, in, {gate, up}));
+  }
+  CYB_ASSIGN(const ValueId act, emit.one(activation_op(c.activation), {h[0]}));
   return emit.one(Op{OpTag::kMul, {}}, {act, h[1]});
 }
 
 Result<ValueId> LlamaModel::layer(Emit& emit, std::uint32_t layer, ValueId x) const {
-  const std::string p = layer_prefix(layer);
   emit.label("layer " + std::to_string(layer) + " attention");
-  CYB_ASSIGN(const ValueId heads, attention(emit, layer, x));
-  CYB_ASSIGN(const ValueId x1, project_out(emit, p + "self_attn.o_proj", heads, x));
+  Normed in{x, kNoValue};
+  if (pre_norms_) {
+    CYB_ASSIGN(in, norm(emit, layer_name(layer, names_.input_norm), x));
+  }
+  CYB_ASSIGN(const ValueId heads, attention(emit, layer, in));
+  CYB_ASSIGN(const ValueId x1, add_projected(emit, layer_name(layer, names_.o), heads, x,
+                                             layer_name(layer, "post_attention_layernorm")));
 
   emit.label("layer " + std::to_string(layer) + " mlp");
-  CYB_ASSIGN(const ValueId n2, gain(emit, p + (post_norms_ ? "pre_feedforward_layernorm.weight"
-                                                           : "post_attention_layernorm.weight")));
-  CYB_ASSIGN(const ValueId h, gated(emit, p + "mlp.", x1, n2));
-  return project_out(emit, p + "mlp.down_proj", h, x1);
+  if (!config_.parallel) in = {x1, kNoValue};
+  if (pre_norms_ && !config_.parallel) {
+    const std::string name = post_norms_ ? "pre_feedforward_layernorm" : names_.mlp_norm;
+    CYB_ASSIGN(in, norm(emit, layer_name(layer, name), x1));
+  }
+  CYB_ASSIGN(const ValueId h, mlp(emit, layer, in));
+  return add_projected(emit, layer_name(layer, names_.down), h, x1,
+                       layer_name(layer, "post_feedforward_layernorm"));
+}
+
+Result<ValueId> LlamaModel::embedding(Emit& emit) const {
+  CYB_ASSIGN(const ValueId ids, emit.ids());
+  CYB_ASSIGN(const ValueId table, emit.weight(names_.embed + ".weight", WeightUse::kGather));
+  CYB_ASSIGN(ValueId x, emit.one(Op{OpTag::kTokenEmbed, {}}, {ids, table}));
+  CYB_ASSIGN(x, scaled(emit, x, config_.embedding_scale));
+  if (names_.positions.empty()) return x;
+  CYB_ASSIGN(const ValueId positions, emit.positions());
+  CYB_ASSIGN(const ValueId learned, emit.weight(names_.positions + ".weight", WeightUse::kGather));
+  CYB_ASSIGN(const ValueId p, emit.one(Op{OpTag::kTokenEmbed, {}}, {positions, learned}));
+  return emit.one(Op{OpTag::kAdd, {}}, {x, p});
+}
+
+Result<ValueId> LlamaModel::head(Emit& emit, ValueId x) const {
+  const LlamaConfig& c = config_;
+  CYB_ASSIGN(const ValueId rows, emit.output_rows(x));
+  CYB_ASSIGN(const Normed in, norm(emit, names_.final_norm, rows));
+  CYB_ASSIGN(const std::vector<ValueId> all,
+             linear(emit, in, {c.tied ? names_.embed : names_.head}));
+  ValueId logits = all[0];
+  if (c.logits_scaling != 1.0f) {
+    CYB_ASSIGN(const ValueId by, emit.constant(std::span(&c.logits_scaling, 1), Shape{1}));
+    CYB_ASSIGN(logits, emit.one(Op{OpTag::kDiv, {}}, {logits, by}));
+  }
+  if (c.final_softcap == 0) return logits;
+  return emit.one(Op{OpTag::kBlockSoftcap, BlockSoftcapAttrs{c.final_softcap}.to_attrs()},
+                  {logits});
 }
 
 Result<void> LlamaModel::body(Emit& emit) const {
-  const LlamaConfig& c = config_;
   emit.label("embedding");
-  CYB_ASSIGN(const ValueId ids, emit.ids());
-  CYB_ASSIGN(const ValueId table, emit.weight("model.embed_tokens.weight", WeightUse::kGather));
-  CYB_ASSIGN(ValueId x, emit.one(Op{OpTag::kTokenEmbed, {}}, {ids, table}));
-  if (c.embedding_scale != 1.0f) {
-    CYB_ASSIGN(const ValueId scale, emit.constant(std::span(&c.embedding_scale, 1), Shape{1}));
-    CYB_ASSIGN(x, emit.one(Op{OpTag::kMul, {}}, {x, scale}));
-  }
-  for (std::uint32_t i = 0; i < c.n_layers; ++i) {
+  CYB_ASSIGN(ValueId x, embedding(emit));
+  for (std::uint32_t i = 0; i < config_.n_layers; ++i) {
     CYB_ASSIGN(x, layer(emit, i, x));
   }
   emit.label("head");
-  CYB_ASSIGN(const ValueId rows, emit.output_rows(x));
-  CYB_ASSIGN(const ValueId g, gain(emit, "model.norm.weight"));
-  CYB_ASSIGN(
-      const ValueId head,
-      emit.weight(c.tied ? "model.embed_tokens.weight" : "lm_head.weight", WeightUse::kMatmul));
-  const BlockNormLinearAttrs norm_head{.eps = c.norm_eps, .n_weights = 1};
-  CYB_ASSIGN(ValueId logits, emit.one(Op{OpTag::kBlockNormLinear, norm_head.to_attrs()},
-                                      {rows, g, head, kNoValue}));
-  if (c.final_softcap > 0) {
-    CYB_ASSIGN(logits,
-               emit.one(Op{OpTag::kBlockSoftcap, BlockSoftcapAttrs{c.final_softcap}.to_attrs()},
-                        {logits}));
-  }
+  CYB_ASSIGN(const ValueId logits, head(emit, x));
   return emit.output("logits", logits);
-}
-
-Result<std::unique_ptr<FamilyModel>> bind_llama(const ConfigTable& config,
-                                                const TensorSource& tensors) {
-  CYB_ASSIGN(const std::string model_type, config.string("model_type"));
-  CYB_ASSIGN(LlamaConfig read, read_llama_config(config, tensors));
-  auto model = std::make_unique<LlamaModel>(std::move(read), tensors);
-  CYB_TRY(model->check_tensors(tensors, model_type));
-  return std::unique_ptr<FamilyModel>(std::move(model));
 }
 
 }  // namespace cyb

@@ -1,6 +1,5 @@
-// LlamaStyle: decoder-only transformers with RMS norms, rope, grouped-query attention and a gated
-// MLP (Llama, Mistral, SmolLM2, Qwen2, Qwen3, Gemma 3). Formulas: docs/families.md; spec execution
-// section 6.1.
+// LlamaStyle: decoder-only transformers (Llama, Mistral, Qwen, Phi, Gemma, SmolLM, StarCoder, OLMo
+// 2, Granite, GPT-2). Formulas and variants: docs/families.md; spec execution section 6.1.
 #pragma once
 
 #include <optional>
@@ -8,6 +7,8 @@
 #include <vector>
 
 #include "ops/blocks.hpp"
+#include "paths/curated/llama_names.hpp"
+#include "paths/curated/rope_scaling.hpp"
 #include "paths/family.hpp"
 
 namespace cyb {
@@ -24,13 +25,17 @@ struct LlamaConfig {
   std::uint32_t rope_dim = 0;  // R
   std::uint8_t rope_style = 0;
   double theta_full = 0, theta_sliding = 0;
-  std::vector<float> freqs_full, freqs_sliding;  // [R/2] each, empty: unscaled
+  RopeScaling rope_full, rope_sliding;
   float norm_eps = 0;
+  bool layer_norm = false;  // LayerNorm in place of RmsNorm
   bool norm_unit_offset = false;
   bool tied = false;
+  bool gated = true;      // act(gate)·up, else act(up)
+  bool parallel = false;  // x + attn(n(x)) + mlp(n(x))
   Activation activation = Activation::kSilu;
   float embedding_scale = 1;
   float attention_scale = 0;
+  float residual_multiplier = 1, logits_scaling = 1;
   float attention_softcap = 0, final_softcap = 0;
   std::uint32_t window = 0;
   std::vector<bool> sliding;     // [N]
@@ -60,16 +65,41 @@ class LlamaModel final : public FamilyModel {
     std::vector<std::int64_t> shape;
     bool required;
   };
+  /// What a projection reads: x and the gain of its RmsNorm, or (no gain) x as it is.
+  struct Normed {
+    ValueId x = kNoValue, gain = kNoValue;
+  };
+  struct Heads {
+    ValueId q = kNoValue, k = kNoValue, v = kNoValue;
+  };
+
+  std::string layer_name(std::uint32_t layer, const std::string& part) const;
+  void expect_projection(std::vector<Expected>& out, const std::string& name, std::int64_t rows,
+                         std::int64_t columns) const;
+  void expect_norm(std::vector<Expected>& out, const std::string& name) const;
+  void expect_layer(std::vector<Expected>& out, std::uint32_t layer) const;
   std::vector<Expected> expected_tensors() const;
+
   Result<ValueId> optional_weight(Emit& emit, const std::string& name) const;
   Result<ValueId> gain(Emit& emit, const std::string& name) const;
-  Result<ValueId> attention(Emit& emit, std::uint32_t layer, ValueId x) const;
-  Result<ValueId> project_out(Emit& emit, const std::string& prefix, ValueId z, ValueId x) const;
-  Result<ValueId> gated(Emit& emit, const std::string& prefix, ValueId x, ValueId gain_of_x) const;
+  Result<Normed> norm(Emit& emit, const std::string& name, ValueId x) const;
+  Result<std::vector<ValueId>> linear(Emit& emit, Normed in,
+                                      const std::vector<std::string>& names) const;
+  Result<Heads> project_heads(Emit& emit, std::uint32_t layer, Normed in) const;
+  Result<ValueId> scaled_queries(Emit& emit, const RopeScaling& rope, ValueId q) const;
+  Result<ValueId> attention(Emit& emit, std::uint32_t layer, Normed in) const;
+  Result<ValueId> add_projected(Emit& emit, const std::string& name, ValueId z, ValueId x,
+                                const std::string& post_norm) const;
+  Result<ValueId> mlp(Emit& emit, std::uint32_t layer, Normed in) const;
   Result<ValueId> layer(Emit& emit, std::uint32_t layer, ValueId x) const;
+  Result<ValueId> embedding(Emit& emit) const;
+  Result<ValueId> head(Emit& emit, ValueId x) const;
 
   LlamaConfig config_;
-  bool post_norms_ = false;           // Gemma: norms after attention and MLP
+  LlamaNames names_;
+  bool pre_norms_ = true;    // OLMo 2 has none
+  bool post_norms_ = false;  // Gemma 2 and 3, OLMo 2: norms after attention and MLP
+  bool fused_qkv_ = false, fused_gate_up_ = false;
   std::vector<std::string> present_;  // sorted names that the model has and the body reads
 };
 

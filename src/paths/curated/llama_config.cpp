@@ -31,25 +31,28 @@ Result<Activation> activation(const ConfigTable& c) {
   return fail(invalid_config("hidden_activation", "\"" + name + "\" is not known"));
 }
 
-// Keys that select a forward pass this family does not have yet.
+// Keys that select a forward pass this family does not have.
 Result<void> refuse_variants(const ConfigTable& c) {
-  CYB_ASSIGN(const std::string norm, c.string_or(arch("norm_type"), "rms"));
-  if (norm != "rms") return fail(invalid_config("norm_type", "\"" + norm + "\" is not built yet"));
-  CYB_ASSIGN(const std::string mlp, c.string_or(arch("mlp_type"), "gated"));
-  if (mlp != "gated") return fail(invalid_config("mlp_type", "\"" + mlp + "\" is not built yet"));
-  CYB_ASSIGN(const bool parallel, c.boolean_or(arch("parallel_block"), false));
-  if (parallel) return fail(invalid_config("parallel_block", "is not built yet"));
-  constexpr std::array kRefused = {"global_head_dim",
-                                   "global_num_key_value_heads",
-                                   "num_global_key_value_heads",
-                                   "partial_rotary_factor_full",
-                                   "residual_multiplier",
-                                   "logits_scaling",
+  constexpr std::array kRefused = {"global_head_dim", "global_num_key_value_heads",
+                                   "num_global_key_value_heads", "partial_rotary_factor_full",
                                    "num_experts"};
   for (const char* key : kRefused) {
     if (c.at(arch(key)) != nullptr)
       return fail(invalid_config(key, "is not built yet for this family"));
   }
+  return {};
+}
+
+Result<void> read_shape(const ConfigTable& c, LlamaConfig& out) {
+  CYB_ASSIGN(const std::string norm, c.string_or(arch("norm_type"), "rms"));
+  if (norm != "rms" && norm != "layer")
+    return fail(invalid_config("norm_type", "\"" + norm + "\" is not known"));
+  out.layer_norm = norm == "layer";
+  CYB_ASSIGN(const std::string mlp, c.string_or(arch("mlp_type"), "gated"));
+  if (mlp != "gated" && mlp != "plain")
+    return fail(invalid_config("mlp_type", "\"" + mlp + "\" is not built yet"));
+  out.gated = mlp == "gated";
+  CYB_ASSIGN(out.parallel, c.boolean_or(arch("parallel_block"), false));
   return {};
 }
 
@@ -87,6 +90,7 @@ Result<void> read_rope(const ConfigTable& c, const TensorSource& tensors, LlamaC
   if (!(partial > 0 && partial <= 1))
     return fail(invalid_config("partial_rotary_factor", "out of range: (0, 1]"));
   out.rope_dim = static_cast<std::uint32_t>(out.head_dim * partial) & ~1u;
+  if (out.rope_dim == 0) return fail(invalid_config("partial_rotary_factor", "rotates no pair"));
   CYB_ASSIGN(const std::string style, c.string_or(arch("rope_style"), "neox"));
   if (style != "neox" && style != "gptj")
     return fail(invalid_config("rope_style", "\"" + style + "\" is not known"));
@@ -96,16 +100,15 @@ Result<void> read_rope(const ConfigTable& c, const TensorSource& tensors, LlamaC
   CYB_ASSIGN(out.theta_sliding, c.number_or(arch("rope_theta_sliding"), theta));
   if (!(out.theta_full > 0) || !(out.theta_sliding > 0))
     return fail(invalid_config("rope_theta", "must be above 0"));
-  CYB_ASSIGN(out.freqs_full, scaled_rope_frequencies(c, tensors, out.theta_full, out.rope_dim));
+  CYB_ASSIGN(out.rope_full, read_rope_scaling(c, tensors, out.theta_full, out.rope_dim));
   // Where a sliding theta is given, scaling holds for the full layers only (Gemma 3).
   if (c.at(arch("rope_theta_sliding")) == nullptr) {
-    CYB_ASSIGN(out.freqs_sliding,
-               scaled_rope_frequencies(c, tensors, out.theta_sliding, out.rope_dim));
+    CYB_ASSIGN(out.rope_sliding, read_rope_scaling(c, tensors, out.theta_sliding, out.rope_dim));
   }
   return {};
 }
 
-Result<void> read_layers(const ConfigTable& c, LlamaConfig& out) {
+Result<void> read_layers(const ConfigTable& c, const TensorSource& tensors, LlamaConfig& out) {
   CYB_ASSIGN(const std::int64_t window, c.integer_or(arch("sliding_window"), 0));
   if (window < 0 || window > (std::int64_t{1} << 30))
     return fail(invalid_config("sliding_window", "out of range"));
@@ -126,14 +129,17 @@ Result<void> read_layers(const ConfigTable& c, LlamaConfig& out) {
   }
   CYB_ASSIGN(out.rope_layer, c.booleans_or_empty(arch("rope_layers")));
   if (out.rope_layer.empty()) out.rope_layer.assign(out.n_layers, true);
+  // Learned positions take the place of rope.
+  if (!llama_names(tensors).positions.empty()) out.rope_layer.assign(out.n_layers, false);
   if (out.rope_layer.size() != out.n_layers)
     return fail(invalid_config("rope_layers", "needs one entry per layer"));
   return {};
 }
 
 Result<void> read_scales(const ConfigTable& c, LlamaConfig& out) {
-  CYB_ASSIGN(const double eps, c.number_or(arch("rms_norm_eps"), 1e-6));
-  if (!(eps > 0 && eps < 1)) return fail(invalid_config("rms_norm_eps", "out of range: (0, 1)"));
+  const char* eps_key = out.layer_norm ? "layer_norm_eps" : "rms_norm_eps";
+  CYB_ASSIGN(const double eps, c.number_or(arch(eps_key), out.layer_norm ? 1e-5 : 1e-6));
+  if (!(eps > 0 && eps < 1)) return fail(invalid_config(eps_key, "out of range: (0, 1)"));
   out.norm_eps = static_cast<float>(eps);
   CYB_ASSIGN(out.norm_unit_offset, c.boolean_or(arch("norm_unit_offset"), false));
   CYB_ASSIGN(out.tied, c.boolean_or(arch("tie_word_embeddings"), false));
@@ -144,6 +150,11 @@ Result<void> read_scales(const ConfigTable& c, LlamaConfig& out) {
              c.number_or(arch("attention_scale"), 1.0 / std::sqrt(double(out.head_dim))));
   if (!(scale > 0)) return fail(invalid_config("attention_scale", "must be above 0"));
   out.attention_scale = static_cast<float>(scale);
+  CYB_ASSIGN(const double residual, c.number_or(arch("residual_multiplier"), 1.0));
+  CYB_ASSIGN(const double logits, c.number_or(arch("logits_scaling"), 1.0));
+  if (!(logits > 0)) return fail(invalid_config("logits_scaling", "must be above 0"));
+  out.residual_multiplier = static_cast<float>(residual);
+  out.logits_scaling = static_cast<float>(logits);
   CYB_ASSIGN(const double attention_cap, c.number_or(arch("attn_logit_softcapping"), 0.0));
   CYB_ASSIGN(const double final_cap, c.number_or(arch("final_logit_softcapping"), 0.0));
   if (attention_cap < 0 || final_cap < 0)
@@ -158,9 +169,10 @@ Result<void> read_scales(const ConfigTable& c, LlamaConfig& out) {
 Result<LlamaConfig> read_llama_config(const ConfigTable& config, const TensorSource& tensors) {
   LlamaConfig out;
   CYB_TRY(refuse_variants(config));
+  CYB_TRY(read_shape(config, out));
   CYB_TRY(read_dims(config, out));
   CYB_TRY(read_rope(config, tensors, out));
-  CYB_TRY(read_layers(config, out));
+  CYB_TRY(read_layers(config, tensors, out));
   CYB_TRY(read_scales(config, out));
   return out;
 }
