@@ -31,6 +31,7 @@ struct Operand {
     kIds,         // i32 [N] token ids of the run
     kPositions,   // i32 [N] absolute positions
     kOutputRows,  // i32 [R] rows whose outputs are wanted
+    kLength,      // i32 [1] tokens() of the run's one sequence; of each in BlockAttention
     kTensor,      // StepParams::tensors[index], a named input of a general graph
   };
   Kind kind = Kind::kNone;
@@ -100,6 +101,11 @@ struct SequenceSpan {
   std::uint32_t past_tokens = 0;  // P
   std::span<const std::uint32_t>
       pages;  // page ids that hold positions 0 .. P + n_rows - 1, page_tokens each
+  /// Length of the whole sequence where the run holds a part of it only (a prompt in chunks); 0: P
+  /// + n_rows. Rope frequencies may depend on it.
+  std::uint32_t length = 0;  // T
+
+  std::uint32_t tokens() const noexcept { return length != 0 ? length : past_tokens + n_rows; }
 };
 
 /// When a step ran, on the steady clock.

@@ -23,7 +23,8 @@ struct LlamaStyleConfig {
   std::optional<double> rope_theta_sliding;  // Gemma 3
   std::optional<ConfigTable> rope_scaling;   // model-format 4.3
   double partial_rotary_factor = 1.0;
-  bool layer_norm = false;  // LayerNorm, else RmsNorm
+  std::int64_t rope_dim = 0;  // where the source states it; 0: it follows from the factor
+  bool layer_norm = false;    // LayerNorm, else RmsNorm
   double norm_eps = 1e-6;
   bool norm_unit_offset = false;
   bool tied = false;

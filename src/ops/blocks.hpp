@@ -19,10 +19,15 @@ struct BlockNormLinearAttrs {
   Attrs to_attrs() const;
 };
 
+/// How rope frequencies depend on T. kLonger: long_freqs where T > rope_original. kDynamic: base
+/// theta' = theta·(factor·T/original - (factor - 1))^(R/(R-2)) where T > original.
+enum class RopeRule : std::uint8_t { kFixed = 0, kLonger = 1, kDynamic = 2 };
+
 /// BlockAttention: per-head RmsNorm of q and k (where gains are given), Rope, cache write, causal
 /// attention over the cache. Inputs q [rows, H*D], k [rows, G*D], v [rows, G*D], q_gain [D]?,
-/// k_gain [D]?, rope_freqs f32 [R/2]?. Output [rows, H*D]. Positions and the cache come from the
-/// run (StepParams); in a graph from the input `pos` and a KvCache node.
+/// k_gain [D]?, rope_freqs f32 [R/2]?, then for a rope that depends on it length i32 [1] (T, the
+/// whole length of the rows' sequence), long_freqs f32 [R/2]?. Output [rows, H*D]. Positions and
+/// the cache come from the run (StepParams); in a graph from the input `pos` and a KvCache node.
 struct BlockAttentionAttrs {
   std::uint32_t layer;
   std::uint32_t n_heads;     // H
@@ -35,6 +40,9 @@ struct BlockAttentionAttrs {
   float rope_base;
   std::uint8_t rope_style;  // 0 neox, 1 gptj, 2 proportional
   float norm_eps;           // of the per-head norms
+  RopeRule rope_rule = RopeRule::kFixed;
+  std::uint32_t rope_original = 0;  // > 0 unless kFixed
+  float rope_factor = 1;            // of kDynamic, >= 1
   static BlockAttentionAttrs from(const Attrs& a);
   Attrs to_attrs() const;
 };

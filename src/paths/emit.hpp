@@ -17,6 +17,8 @@ class Emit : public OpSink {
   virtual Result<ValueId> ids() = 0;
   /// A tensor of the model by canonical name. Errors: MissingTensor.
   virtual Result<ValueId> weight(std::string_view name, WeightUse use) = 0;
+  /// i32 [1]: T, the length of the whole sequence, however much of it a run holds.
+  virtual Result<ValueId> length() = 0;
   /// The rows of x [rows, E] whose outputs the caller wants (a graph keeps all).
   virtual Result<ValueId> output_rows(ValueId x) = 0;
   /// Names a result of the forward ("logits").

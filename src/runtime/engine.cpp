@@ -90,6 +90,8 @@ Result<void> Engine::check_steps(std::span<const SequenceStep> steps) const {
         return fail(invalid_input("a sequence twice in one run"));
     }
     CYB_TRY(check_ids(step.ids));
+    if (step.length != 0 && step.length < step.sequence->position() + step.ids.size())
+      return fail(invalid_input("a length that ends before the tokens of the step"));
     n_rows += step.ids.size();
     n_outputs += rows_of_step(step);
   }
@@ -113,7 +115,7 @@ void Engine::fill_params(std::span<const SequenceStep> steps) {
     const auto begin = static_cast<std::uint32_t>(ids_.size());
     const auto n = static_cast<std::uint32_t>(step.ids.size());
     const std::uint32_t past = step.sequence->position();
-    spans_.push_back({begin, n, past, step.sequence->pages()});
+    spans_.push_back({begin, n, past, step.sequence->pages(), step.length});
     ids_.insert(ids_.end(), step.ids.begin(), step.ids.end());
     for (std::uint32_t i = 0; i < n; ++i) {
       positions_.push_back(static_cast<std::int32_t>(past + i));
@@ -167,7 +169,14 @@ Result<void> Engine::step(std::span<const SequenceStep> steps, const LogitsSink&
     for (const SequenceStep& step : steps) step.sequence->trim();
     return fail(ready ? std::move(logits).error() : std::move(ready).error());
   }
-  for (const SequenceStep& step : steps) step.sequence->commit(step.ids);
+  for (const SequenceStep& step : steps) {
+    std::optional<std::uint32_t> set;
+    if (length_rule_.kind != LengthRule::Kind::kNone) {
+      const std::size_t end = step.sequence->position() + step.ids.size();
+      set = length_rule_.set_of(std::max(step.length, static_cast<std::uint32_t>(end)));
+    }
+    step.sequence->commit(step.ids, set);
+  }
   deliver(steps, *logits, sink);
   return {};
 }

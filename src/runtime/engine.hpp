@@ -17,6 +17,7 @@
 #include "base/result.hpp"
 #include "model/model.hpp"
 #include "paths/forward.hpp"
+#include "paths/length_rule.hpp"
 #include "runtime/sequence.hpp"
 
 namespace cyb {
@@ -90,6 +91,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::uint32_t vocab_size() const noexcept { return forward_->vocab_size(); }  // V
   /// min(trained context, capacity): positions a sequence may hold.
   std::uint32_t ctx_tokens() const noexcept { return ctx_tokens_; }
+  /// How rope depends on the length of a sequence.
+  const LengthRule& length_rule() const noexcept { return length_rule_; }
   std::uint32_t trained_tokens() const noexcept { return forward_->max_positions(); }
   /// Rows and logit rows of one run.
   std::uint32_t chunk_tokens() const noexcept { return forward_->max_tokens(); }
@@ -145,6 +148,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::unique_ptr<ChatTemplate> chat_;
   std::unique_ptr<SamplingDefaults> sampling_;
   std::unique_ptr<Error> chat_error_;
+  LengthRule length_rule_;
   std::vector<std::int32_t> stop_ids_;
   std::vector<std::string> stop_strings_;
   std::string model_id_;

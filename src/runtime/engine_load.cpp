@@ -202,6 +202,7 @@ Result<void> Engine::Loader::run() {
   CYB_TRY(pack());
   if (options.stop.stop_requested()) return fail(cancelled(0));
   CYB_TRY(build_forward());
+  CYB_ASSIGN(engine.length_rule_, read_length_rule(engine.model_->config()));
   CYB_TRY(set_context());
   CYB_TRY(allocate_kv());
   CYB_ASSIGN(const Digest id, engine.model_->model_id());

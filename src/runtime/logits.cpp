@@ -25,7 +25,7 @@ Result<void> all_logits(Engine& engine, std::span<const std::int32_t> ids, const
   };
   while (done < ids.size()) {
     const SequenceStep step{&sequence, ids.subspan(done, std::min(chunk, ids.size() - done)),
-                            LogitRows::kAll};
+                            LogitRows::kAll, static_cast<std::uint32_t>(ids.size())};
     CYB_TRY(engine.step({&step, 1}, forward, stop));
     CYB_TRY(std::exchange(taken, {}));
     done += step.ids.size();

@@ -34,8 +34,10 @@ Sequence::Sequence(Sequence&& other) noexcept
     : pool_(std::move(other.pool_)),
       limit_tokens_(std::exchange(other.limit_tokens_, 0)),
       tokens_(std::move(other.tokens_)),
-      pages_(std::move(other.pages_)) {
+      pages_(std::move(other.pages_)),
+      sets_(std::move(other.sets_)) {
   other.tokens_.clear();
+  other.sets_.clear();
   other.pages_.clear();
 }
 
@@ -44,6 +46,7 @@ Sequence& Sequence::operator=(Sequence&& other) noexcept {
   std::swap(limit_tokens_, other.limit_tokens_);
   std::swap(tokens_, other.tokens_);
   std::swap(pages_, other.pages_);
+  std::swap(sets_, other.sets_);
   return *this;
 }
 
@@ -61,12 +64,14 @@ void Sequence::release_from(std::size_t n_kept) noexcept {
 
 void Sequence::truncate(std::uint32_t position) noexcept {
   if (position < tokens_.size()) tokens_.resize(position);
+  if (position < sets_.size()) sets_.resize(position);
   if (pool_ != nullptr) release_from(pages_for(tokens_.size(), pool_->page_tokens()));
 }
 
 Sequence Sequence::fork() const {
   Sequence copy(pool_, limit_tokens_);
   copy.tokens_.assign(tokens_.begin(), tokens_.end());
+  copy.sets_.assign(sets_.begin(), sets_.end());
   const std::lock_guard lock(pool_->mutex_);
   const std::size_t n_pages = pages_for(tokens_.size(), pool_->page_tokens());
   for (std::size_t i = 0; i < n_pages; ++i) {
@@ -108,8 +113,11 @@ Result<void> Sequence::reserve(std::uint32_t n_new) {
   return {};
 }
 
-void Sequence::commit(std::span<const std::int32_t> ids) {
+void Sequence::commit(std::span<const std::int32_t> ids, std::optional<std::uint32_t> set) {
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  if (!set) return;
+  if (sets_.capacity() == 0) sets_.reserve(limit_tokens_);
+  sets_.insert(sets_.end(), ids.size(), *set);
 }
 
 }  // namespace cyb

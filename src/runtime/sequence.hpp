@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Sequence {
   std::uint32_t position() const noexcept { return static_cast<std::uint32_t>(tokens_.size()); }
   std::uint32_t limit_tokens() const noexcept { return limit_tokens_; }
   std::span<const PageId> pages() const noexcept { return pages_; }
+  /// Rope frequency set of each token (LengthRule::set_of); empty where the model has one set.
+  std::span<const std::uint32_t> frequency_sets() const noexcept { return sets_; }
   /// Forgets the tokens from `position` on (no-op at or past the end) and returns pages no longer
   /// needed.
   void truncate(std::uint32_t position) noexcept;
@@ -61,7 +64,8 @@ class Sequence {
   Result<void> reserve(std::uint32_t n_new);
   /// Returns the pages past the position (after a run that failed).
   void trim() noexcept { truncate(position()); }
-  void commit(std::span<const std::int32_t> ids);
+  /// `set`: the frequency set that they were rotated with; nullopt: the model has one.
+  void commit(std::span<const std::int32_t> ids, std::optional<std::uint32_t> set);
   /// Copies the page that the next token falls into, if a fork shares it.
   Result<void> unshare_last();
   void release_from(std::size_t n_kept) noexcept;
@@ -70,6 +74,7 @@ class Sequence {
   std::uint32_t limit_tokens_ = 0;
   std::vector<std::int32_t> tokens_;
   std::vector<PageId> pages_;
+  std::vector<std::uint32_t> sets_;
 };
 
 enum class LogitRows : std::uint8_t { kNone, kLast, kAll };
@@ -79,6 +84,8 @@ struct SequenceStep {
   Sequence* sequence = nullptr;
   std::span<const std::int32_t> ids;  // n >= 1 new tokens
   LogitRows rows = LogitRows::kLast;
+  std::uint32_t length =
+      0;  // T where more tokens of the same text follow; 0: up to the last of ids
 };
 
 }  // namespace cyb

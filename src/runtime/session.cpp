@@ -28,8 +28,14 @@ Result<PrefillReport> Session::Use::prefill(std::span<const std::int32_t> ids,
   const std::span<const std::int32_t> held = sequence.tokens();
   const auto differ = std::mismatch(held.begin(), held.end(), ids.begin(), ids.end());
   // The last token is always computed: its logits are wanted.
-  const std::size_t n_same =
+  std::size_t n_same =
       std::min(static_cast<std::size_t>(differ.second - ids.begin()), ids.size() - 1);
+  // Keys are cached rotated: those of another frequency set are of no use to this prompt.
+  const std::span<const std::uint32_t> sets = sequence.frequency_sets();
+  const std::uint32_t set =
+      session_->engine_->length_rule().set_of(static_cast<std::uint32_t>(ids.size()));
+  const auto other = std::ranges::find_if(sets, [set](std::uint32_t s) { return s != set; });
+  if (!sets.empty()) n_same = std::min(n_same, static_cast<std::size_t>(other - sets.begin()));
   sequence.truncate(static_cast<std::uint32_t>(n_same));
   CYB_TRY(append(ids.subspan(n_same), options));
   return PrefillReport{static_cast<std::uint32_t>(n_same),
@@ -45,6 +51,7 @@ Result<void> Session::Use::append(std::span<const std::int32_t> ids,
   const std::uint64_t end = std::uint64_t{sequence.position()} + ids.size();
   if (end > sequence.limit_tokens()) return fail(context_overflow(end, sequence.limit_tokens()));
   session_->logits_.clear();
+  if (must_restart(end)) return restart(ids, options);
   const LogitsSink keep = [session = session_](std::size_t, std::span<const float> row) {
     session->logits_.assign(row.begin(), row.end());
   };
@@ -53,7 +60,8 @@ Result<void> Session::Use::append(std::span<const std::int32_t> ids,
     const std::size_t n = std::min<std::size_t>(engine.chunk_tokens(), ids.size() - done);
     const bool last = done + n == ids.size();
     const SequenceStep step{&sequence, ids.subspan(done, n),
-                            last ? LogitRows::kLast : LogitRows::kNone};
+                            last ? LogitRows::kLast : LogitRows::kNone,
+                            static_cast<std::uint32_t>(end)};
     CYB_TRY(engine.step({&step, 1}, keep, options.stop));
     done += n;
     if (options.progress) {
@@ -63,8 +71,30 @@ Result<void> Session::Use::append(std::span<const std::int32_t> ids,
   return {};
 }
 
+/// longrope: the cached keys are of the other set than a sequence of `length` asks for.
+bool Session::Use::must_restart(std::uint64_t length) const {
+  const LengthRule& rule = session_->engine_->length_rule();
+  const std::span<const std::uint32_t> sets = session_->sequence_.frequency_sets();
+  return rule.kind == LengthRule::Kind::kSwitch && !sets.empty() &&
+         sets.back() != rule.set_of(static_cast<std::uint32_t>(length));
+}
+
+/// Everything again, with the frequencies of the new length.
+Result<void> Session::Use::restart(std::span<const std::int32_t> ids,
+                                   const PrefillOptions& options) {
+  std::vector<std::int32_t> all(tokens().begin(), tokens().end());
+  all.insert(all.end(), ids.begin(), ids.end());
+  session_->sequence_.truncate(0);
+  return append(all, options);
+}
+
 Result<void> Session::Use::advance(std::int32_t id, const LogitsSink& sink, std::stop_token stop) {
   session_->logits_.clear();
+  if (must_restart(std::uint64_t{position()} + 1)) {
+    CYB_TRY(append(std::span(&id, 1), {.stop = std::move(stop)}));
+    if (sink) sink(0, session_->logits_);
+    return {};
+  }
   const SequenceStep step{&session_->sequence_, {&id, 1}, LogitRows::kLast};
   return session_->engine_->step({&step, 1}, sink, std::move(stop));
 }

@@ -67,6 +67,8 @@ class Session {
 
    private:
     friend class Session;
+    bool must_restart(std::uint64_t length) const;
+    Result<void> restart(std::span<const std::int32_t> ids, const PrefillOptions& options);
     explicit Use(Session& session) noexcept : session_(&session) {}
     Session* session_;
   };

@@ -19,7 +19,7 @@ Result<bool> is_tensor_model(const Model& model) {
   if (!model.has_graph() || find_family(model.model_type()) != nullptr) return false;
   CYB_ASSIGN(const Graph graph, model.graph());
   return !std::ranges::all_of(graph.inputs, [](const GraphInput& input) {
-    return input.name == "ids" || input.name == "pos";
+    return input.name == "ids" || input.name == "pos" || input.name == "len";
   });
 }
 

@@ -39,7 +39,73 @@ TEST_P(TinyCheckpoint, ImportsWithItsOwnBytes) {
 
 INSTANTIATE_TEST_SUITE_P(All, TinyCheckpoint,
                          ::testing::Values("llama2", "llama3", "smollm2", "mistral", "qwen2",
-                                           "qwen3", "gemma3", "llama_biases"));
+                                           "qwen3", "gemma3", "llama_biases", "gemma1", "gemma2",
+                                           "phi3", "smollm3", "deepseek_dense", "olmo2", "granite",
+                                           "yi", "phi4", "phi3_longrope", "llama_yarn"));
+
+// Keys of classes with names of their own.
+TEST(HfImport, ClassesWithOtherNames) {
+  struct Row {
+    const char *model, *type, *key;
+    double value;
+  };
+  for (const Row& row :
+       {Row{"gpt2", "gpt2", "max_position_embeddings", 128},
+        Row{"gpt2", "gpt2", "num_key_value_heads", 4},
+        Row{"starcoder1", "gpt_bigcode", "num_key_value_heads", 1},
+        Row{"starcoder1_mha", "gpt_bigcode", "num_key_value_heads", 4},
+        Row{"starcoder2", "starcoder2", "layer_norm_eps", 1e-5},
+        Row{"phi2", "phi", "partial_rotary_factor", 0.5},
+        Row{"phi2_gqa", "phi", "partial_rotary_factor", 0.4},
+        Row{"phi4_mini", "phi3", "partial_rotary_factor", 0.75},
+        Row{"granite", "granite", "residual_multiplier", 0.22},
+        Row{"granite", "granite", "attention_scale", 0.125},
+        Row{"internlm2", "internlm2", "rope_theta", 1e6},
+        Row{"mimo", "mimo", "rope_theta", 640000.0},
+        Row{"gemma2", "gemma2", "attn_logit_softcapping", 50.0},
+        Row{"llama_dynamic", "llama", "max_position_embeddings", 256},
+        Row{"llama_dynamic", "llama", "rope_scaling.original_max_position_embeddings", 32}}) {
+    Checkpoint checkpoint(row.model);
+    const auto draft = checkpoint.import();
+    ASSERT_TRUE(draft) << row.model << ": " << draft.error().text();
+    EXPECT_EQ(text_at(*draft, "model_type"), row.type);
+    EXPECT_EQ(number_at(*draft, std::string("architecture.") + row.key), row.value) << row.model;
+  }
+  Checkpoint mimo("mimo");
+  ASSERT_TRUE(mimo.import());
+  EXPECT_TRUE(mentions(mimo.report.skipped, "model.mtp_layers.0"));
+  mimo.edit_config([](nlohmann::json& c) { c.erase("num_nextn_predict_layers"); });
+  EXPECT_NE(mimo.error().find("model.mtp_layers.0"), std::string::npos);
+}
+
+// Values that move: GPT-2's transposed matrices, InternLM2's interleaved rows.
+TEST(HfImport, RowsAndAxesMove) {
+  const auto floats = [](std::span<const std::byte> bytes) {
+    std::vector<float> out(bytes.size() / sizeof(float));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  };
+  Checkpoint gpt2("gpt2");
+  const auto draft = gpt2.import();
+  ASSERT_TRUE(draft) << draft.error().text();
+  const DraftTensor* moved = find_tensor(*draft, "h.1.mlp.c_fc.weight");
+  ASSERT_NE(moved, nullptr);
+  EXPECT_EQ(moved->shape, (Shape{128, 64}));
+  const auto got = floats(produced(*moved));
+  const auto stored = recipe_weights("transformer.h.1.mlp.c_fc.weight", {64, 128});
+  for (std::size_t o = 0; o < 128; ++o) {
+    for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(got[o * 64 + i], stored[i * 128 + o]);
+  }
+  Checkpoint internlm2("internlm2");
+  const auto other = internlm2.import();
+  ASSERT_TRUE(other) << other.error().text();
+  const auto k = floats(produced(*find_tensor(*other, "model.layers.0.self_attn.k_proj.weight")));
+  const auto wqkv = recipe_weights("model.layers.0.attention.wqkv.weight", {128, 64});
+  for (std::size_t row = 0; row < 32; ++row) {  // 2 groups of 2 q, k and v of 16 rows
+    const std::size_t from = row / 16 * 64 + 32 + row % 16;
+    for (std::size_t i = 0; i < 64; ++i) ASSERT_EQ(k[row * 64 + i], wqkv[from * 64 + i]);
+  }
+}
 
 TEST(HfImport, FamiliesKeepWhatTheyAre) {
   const auto draft = [](const char* name) {

@@ -30,8 +30,9 @@ using Place = std::tuple<std::string, std::string, std::string>;  // model, back
 
 class Golden : public ::testing::TestWithParam<Place> {
  protected:
-  std::shared_ptr<Engine> engine(std::uint32_t chunk = 512) const {
+  std::shared_ptr<Engine> engine(std::uint32_t chunk = 512, std::uint32_t sequences = 1) const {
     EngineOptions options;
+    options.max_sequences = sequences;
     options.backend = std::get<1>(GetParam());
     options.path = std::get<2>(GetParam());
     options.isa = options.backend == "cpu" ? regime_isa() : "";
@@ -73,6 +74,68 @@ std::string place_name(const ::testing::TestParamInfo<Place>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Golden,
                          ::testing::Combine(::testing::ValuesIn(tiny_names()),
+                                            ::testing::Values("reference", "cpu"),
+                                            ::testing::Values("curated", "graph")),
+                         place_name);
+
+// Past the window and the original context, where the frequencies of some ropes depend on the
+// length: the whole prompt's for each of its positions, then the length reached.
+class LongText : public Golden {};
+
+TEST_P(LongText, WholePromptsAreTransformers) {
+  const LongGolden golden = long_golden(std::get<0>(GetParam()));
+  const auto whole = engine(512, 3), cut = engine(7, 3);
+  const std::size_t vocab = whole->vocab_size();
+  for (std::size_t i = 0; i < golden.lengths.size(); ++i) {
+    const auto prompt = std::span(golden.ids).first(static_cast<std::size_t>(golden.lengths[i]));
+    Session session(whole), chunks(cut);
+    value(session.prefill(prompt));
+    value(chunks.prefill(prompt));
+    const std::vector<float> got = value(session.logits());
+    EXPECT_LT(error_of(got, std::span(golden.logits).subspan(i * vocab, vocab)), 1e-5)
+        << golden.lengths[i] << " ids";
+    EXPECT_EQ(value(chunks.logits()), got) << golden.lengths[i] << " ids in chunks";
+    const std::vector<float> all = logits_of(*cut, prompt);
+    EXPECT_EQ(std::vector(all.end() - static_cast<std::ptrdiff_t>(vocab), all.end()), got);
+  }
+}
+
+TEST_P(LongText, CachedDecodeIsTransformers) {
+  const LongGolden golden = long_golden(std::get<0>(GetParam()));
+  const auto e = engine(512, 3);
+  const std::size_t vocab = e->vocab_size();
+  Session session(e), other(e);
+  const auto prompt = std::span(golden.ids).first(golden.n_prompt);
+  value(session.prefill(prompt));
+  for (std::size_t i = 0; i < golden.greedy.size(); ++i) {
+    const std::vector<float> got = value(session.logits());
+    EXPECT_LT(error_of(got, std::span(golden.cached).subspan(i * vocab, vocab)), 1e-5)
+        << "step " << i;
+    CYB_ASSERT_OK(session.append(std::span(golden.greedy).subspan(i, 1)));
+  }
+  const GenerateResult got = value(generate(
+      other, prompt,
+      {.max_tokens = static_cast<std::uint32_t>(golden.greedy.size()), .ignore_stop_ids = true}));
+  EXPECT_EQ(got.tokens, golden.greedy);
+}
+
+// A prompt that the cache holds a part of gives the bits of a cold run, also where the part was
+// rotated for another length.
+TEST_P(LongText, WarmIsCold) {
+  const LongGolden golden = long_golden(std::get<0>(GetParam()));
+  const auto e = engine(512, 3);
+  const auto prompt = [&](std::size_t n) { return std::span(golden.ids).first(n); };
+  Session warm(e);
+  for (const std::size_t n : {20u, 40u, 30u, 31u, 64u, 63u, 12u}) {
+    Session cold(e);
+    value(warm.prefill(prompt(n)));
+    value(cold.prefill(prompt(n)));
+    EXPECT_EQ(value(warm.logits()), value(cold.logits())) << n << " ids";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, LongText,
+                         ::testing::Combine(::testing::ValuesIn(long_names()),
                                             ::testing::Values("reference", "cpu"),
                                             ::testing::Values("curated", "graph")),
                          place_name);

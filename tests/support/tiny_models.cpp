@@ -10,6 +10,7 @@
 
 #include "base/utf8.hpp"
 #include "import/import.hpp"
+#include "support/golden_file.hpp"
 #include "support/process.hpp"
 #include "support/tiny_checkpoint.hpp"
 
@@ -20,12 +21,6 @@ using nlohmann::json;
 
 std::string golden_path(const std::string& name, const std::string& file) {
   return std::string(CYB_TESTS_DIR) + "/golden/tiny/" + name + "/" + file;
-}
-
-std::string read_all(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 template <class T>
@@ -74,9 +69,13 @@ std::string mapped(const std::string& bytes) {
 
 const std::vector<std::string>& tiny_names() {
   static const std::vector<std::string> names = {
-      "llama2",        "llama3",       "smollm2",        "mistral",    "qwen2",      "qwen3",
-      "gemma3",        "llama_biases", "deepseek_dense", "smollm3",    "phi2",       "phi3",
-      "phi3_longrope", "gemma1",       "gemma2",         "starcoder1", "starcoder2", "gpt2"};
+      "llama2",     "llama3",     "llama_biases",   "llama_yarn",     "llama_dynamic",
+      "smollm2",    "smollm3",    "smollm3_window", "deepseek_dense", "mistral",
+      "qwen2",      "qwen2_yarn", "qwen3",          "mimo",           "phi2",
+      "phi2_gqa",   "phi3",       "phi3_longrope",  "phi4",           "phi4_mini",
+      "gemma1",     "gemma2",     "gemma3",         "starcoder1",     "starcoder1_mha",
+      "starcoder2", "gpt2",       "olmo2",          "granite",        "yi",
+      "internlm2"};
   return names;
 }
 
@@ -96,30 +95,38 @@ std::shared_ptr<const Model> tiny_model(const std::string& name) {
 }
 
 TinyGolden tiny_golden(const std::string& name) {
-  const std::string raw = read_all(golden_path(name, "golden.safetensors"));
-  std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, raw.data(), 8);
-  const json header = json::parse(raw.substr(8, header_bytes));
-  const auto values = [&]<class T>(const char* key, T) {
-    const json& entry = header.at(key);
-    const auto begin = entry["data_offsets"][0].get<std::size_t>();
-    const auto end = entry["data_offsets"][1].get<std::size_t>();
-    std::vector<T> out((end - begin) / sizeof(T));
-    std::memcpy(out.data(), raw.data() + 8 + header_bytes + begin, end - begin);
-    return out;
-  };
+  const GoldenFile file(golden_path(name, "golden.safetensors"));
   TinyGolden out;
-  for (const std::int64_t id : values("in.input_ids", std::int64_t{})) {
-    out.ids.push_back(static_cast<std::int32_t>(id));
-  }
-  out.logits = values("out.logits", float{});
-  for (const float id : values("out.greedy", float{})) {
-    out.greedy.push_back(static_cast<std::int32_t>(id));
-  }
-  const json& shape = header.at("out.logits").at("shape");
-  out.n_rows = shape[0].get<std::uint32_t>();
-  out.n_tokens = shape[1].get<std::uint32_t>();
-  out.vocab = shape[2].get<std::uint32_t>();
+  out.ids = file.ids<std::int64_t>("in.input_ids");
+  out.logits = file.values<float>("out.logits");
+  out.greedy = file.ids<float>("out.greedy");
+  const std::vector<std::uint32_t> shape = file.shape("out.logits");
+  out.n_rows = shape[0];
+  out.n_tokens = shape[1];
+  out.vocab = shape[2];
+  return out;
+}
+
+const std::vector<std::string>& long_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    for (const std::string& name : tiny_names()) {
+      if (std::ifstream(golden_path(name, "golden_long.safetensors"))) found.push_back(name);
+    }
+    return found;
+  }();
+  return names;
+}
+
+LongGolden long_golden(const std::string& name) {
+  const GoldenFile file(golden_path(name, "golden_long.safetensors"));
+  LongGolden out;
+  out.ids = file.ids<std::int64_t>("in.input_ids");
+  out.lengths = file.ids<std::int64_t>("in.lengths");
+  out.n_prompt = static_cast<std::uint32_t>(file.values<std::int64_t>("in.n_prompt")[0]);
+  out.logits = file.values<float>("out.logits");
+  out.greedy = file.ids<float>("out.greedy");
+  out.cached = file.values<float>("out.cached");
   return out;
 }
 

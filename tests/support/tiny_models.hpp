@@ -13,7 +13,7 @@
 
 namespace cyb::test {
 
-/// llama2, llama3, smollm2, mistral, qwen2, qwen3, gemma3.
+/// The folders of tests/golden/tiny.
 const std::vector<std::string>& tiny_names();
 std::shared_ptr<const Model> tiny_model(const std::string& name);
 
@@ -25,6 +25,19 @@ struct TinyGolden {
   std::vector<std::int32_t> greedy;  // the tokens of row 0, then 8 greedy ones
 };
 TinyGolden tiny_golden(const std::string& name);
+
+/// One text past the model's window and original context (tests/golden/make/tiny.py).
+struct LongGolden {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> lengths;  // [K]
+  std::vector<float> logits;          // [K, V]: last row of a whole forward of lengths[i] ids
+  std::uint32_t n_prompt = 0;
+  std::vector<std::int32_t> greedy;  // after n_prompt ids, by a cached run
+  std::vector<float> cached;         // [greedy.size(), V]: what they were chosen from
+};
+/// Models with such a golden.
+const std::vector<std::string>& long_names();
+LongGolden long_golden(const std::string& name);
 
 struct TextToken {
   std::string text;  // bytes that it stands for (mapped to the byte-level alphabet here)

@@ -213,7 +213,8 @@ void CpuExecutable::copy_params(const StepParams& params) {
           .thread_scratch = thread_scratch_.data(),
           .partials = partials_.data(),
           .ropes = rope_tables_.data(),
-          .counters = counters_.get()};
+          .counters = counters_.get(),
+          .length = sequences_.empty() ? 0 : static_cast<std::int32_t>(sequences_[0].tokens())};
 }
 
 /// Room for the partial results of attention that is split by key chunks: as many chunks as the
@@ -240,13 +241,37 @@ Result<void> CpuExecutable::submit(const StepParams& params) {
   return {};
 }
 
+/// T of the sequence that a row of the run belongs to.
+std::uint32_t CpuExecutable::tokens_of(std::size_t row) const noexcept {
+  for (const SequenceSpan& s : sequences_) {
+    if (row >= s.row_begin && row < s.row_begin + s.n_rows) return s.tokens();
+  }
+  return 0;
+}
+
+/// theta·(factor·T/original - (factor - 1))^(R/(R-2)).
+double CpuExecutable::dynamic_base(const RopeConfig& rope, std::size_t row) const noexcept {
+  const double r = 2.0 * static_cast<double>(rope.frequencies.size());
+  const double growth =
+      rope.dynamic_factor * tokens_of(row) / rope.original - (rope.dynamic_factor - 1);
+  return rope.base * math::pow_f64(growth, r / (r - 2));
+}
+
 void CpuExecutable::fill_ropes(unsigned thread) noexcept {
   for (std::size_t i = 0; i < ropes_.size(); ++i) {
     const RopeTable& table = rope_tables_[i];
+    const RopeConfig& rope = ropes_[i];
     for (Share s(positions_.size(), thread, run_.n_threads); s.begin < s.end; ++s.begin) {
       const double position = positions_[s.begin];
+      const bool longer = rope.original != 0 && tokens_of(s.begin) > rope.original;
+      const double base = longer && rope.dynamic_factor > 0 ? dynamic_base(rope, s.begin) : 0;
+      const std::vector<double>& frequencies =
+          longer && !rope.long_frequencies.empty() ? rope.long_frequencies : rope.frequencies;
       for (std::size_t j = 0; j < table.n; ++j) {
-        const math::SinCos angle = math::sincos_f64(position * ropes_[i].frequencies[j]);
+        const double frequency =
+            base > 0 ? math::pow_f64(base, -static_cast<double>(j) / static_cast<double>(table.n))
+                     : frequencies[j];
+        const math::SinCos angle = math::sincos_f64(position * frequency);
         table.cos[s.begin * table.n + j] = static_cast<float>(angle.cos);
         table.sin[s.begin * table.n + j] = static_cast<float>(angle.sin);
       }

@@ -59,6 +59,8 @@ class CpuExecutable final : public Executable {
   Result<void> want_partials(const StepParams& params);
   void fill_ropes(unsigned thread) noexcept;
   bool walk(std::size_t begin, std::size_t end, const std::stop_token& stop) noexcept;
+  std::uint32_t tokens_of(std::size_t row) const noexcept;
+  double dynamic_base(const RopeConfig& rope, std::size_t row) const noexcept;
   Result<void> run_all(const std::stop_token& stop);
   /// Times of a measured run: steps_[i] begins, and ends.
   void note_begin(std::size_t i, std::int64_t ns) const noexcept;

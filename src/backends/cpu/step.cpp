@@ -15,6 +15,8 @@ const std::byte* Run::data(const Operand& operand) const noexcept {
       return reinterpret_cast<const std::byte*>(params.positions.data());
     case Operand::Kind::kOutputRows:
       return reinterpret_cast<const std::byte*>(params.output_rows.data());
+    case Operand::Kind::kLength:
+      return reinterpret_cast<const std::byte*>(&length);
     case Operand::Kind::kTensor:
       return params.tensors[operand.index].data;
     case Operand::Kind::kWeight: {

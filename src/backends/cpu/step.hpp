@@ -18,7 +18,10 @@ namespace cyb::cpu {
 
 /// Frequencies of one rotary embedding; tables are made once per run for its positions.
 struct RopeConfig {
-  std::vector<double> frequencies;  // [R/2]
+  std::vector<double> frequencies;            // [R/2]
+  std::vector<double> long_frequencies = {};  // [R/2] where T > original; empty: none
+  std::uint32_t original = 0;
+  double dynamic_factor = 0, base = 0;  // above 0: RopeRule::kDynamic
   bool operator==(const RopeConfig&) const = default;
 };
 
@@ -43,6 +46,7 @@ struct Run {
   std::byte* partials = nullptr;               // split attention
   const RopeTable* ropes = nullptr;
   std::atomic<std::uint32_t>* counters = nullptr;  // zero at the start of the run
+  std::int32_t length = 0;                         // of the one sequence
 
   const std::byte* data(const Operand& operand) const noexcept;
   const float* f32(const Operand& operand) const noexcept {

@@ -310,6 +310,24 @@ class AttentionStep final : public CpuStep {
   Operand out_;
 };
 
+Result<RopeConfig> rope_config(const BlockAttentionAttrs& a, const Step& step,
+                               std::vector<double> frequencies) {
+  constexpr std::size_t kLongFreqs = 7;
+  RopeConfig out{std::move(frequencies)};
+  if (a.rope_rule == RopeRule::kFixed) return out;
+  out.original = a.rope_original;
+  if (a.rope_rule == RopeRule::kDynamic) {
+    out.dynamic_factor = double{a.rope_factor};
+    out.base = double{a.rope_base};
+    return out;
+  }
+  if (step.inputs.size() <= kLongFreqs || step.inputs[kLongFreqs].kind != Operand::Kind::kWeight)
+    return fail(internal_error("long rope frequencies that are no constant"));
+  const float* values = cpu_weight(step.inputs[kLongFreqs])->vector();
+  out.long_frequencies.assign(values, values + out.frequencies.size());
+  return out;
+}
+
 }  // namespace
 
 Result<StepPtr> make_attention_step(const Step& step, Build& build) {
@@ -327,7 +345,8 @@ Result<StepPtr> make_attention_step(const Step& step, Build& build) {
                static_cast<std::size_t>(step.inputs[5].shape.count())};
     const RopeAttrs attrs{a.head_dim, a.rope_dim, a.rope_base,
                           static_cast<RopeStyle>(a.rope_style)};
-    rope = build.rope({rope_frequencies(attrs, freqs)});
+    CYB_ASSIGN(RopeConfig config, rope_config(a, step, rope_frequencies(attrs, freqs)));
+    rope = build.rope(std::move(config));
   }
   return std::make_unique<AttentionStep>(step, build, rope);
 }

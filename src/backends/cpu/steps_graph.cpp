@@ -7,6 +7,7 @@
 #include "ops/attention/kv_cache.hpp"
 #include "ops/attention/rope.hpp"
 #include "ops/attention/sdpa.hpp"
+#include "ops/math/elementary.hpp"
 
 namespace cyb::cpu {
 namespace {
@@ -153,6 +154,52 @@ class RopeStep final : public PlainStep {
   RopeAttrs a_;
   std::size_t rope_;
   Operand x_, out_;
+};
+
+/// Rope with frequencies that the graph computes.
+class ComputedRopeStep final : public CpuStep {
+ public:
+  explicit ComputedRopeStep(const Step& step, Build& build)
+      : a_(RopeAttrs::from(step.op.attrs)),
+        x_(step.inputs[0]),
+        positions_(step.inputs[1]),
+        frequencies_(step.inputs[2]),
+        out_(step.outputs[0]) {
+    build.want_thread(std::size_t{a_.rope_dim} * sizeof(float));
+  }
+
+  void run(const Run& run, unsigned thread) const noexcept override {
+    const std::size_t rows = dim(x_.shape, 2), width = dim(x_.shape, 3), n = a_.rope_dim / 2;
+    const std::size_t planes = dim(x_.shape, 0) * dim(x_.shape, 1);
+    const auto* positions = reinterpret_cast<const std::int32_t*>(run.data(positions_));
+    const float* frequencies = run.f32(frequencies_);
+    float* cos = reinterpret_cast<float*>(run.thread_scratch[thread]);
+    float* sin = cos + n;
+    for (Share s(rows, thread, run.n_threads); s.begin < s.end; ++s.begin) {
+      const double position = positions[s.begin];
+      for (std::size_t j = 0; j < n; ++j) {
+        const math::SinCos angle = math::sincos_f64(position * double{frequencies[j]});
+        cos[j] = static_cast<float>(angle.cos);
+        sin[j] = static_cast<float>(angle.sin);
+      }
+      for (std::size_t plane = 0; plane < planes; ++plane) {
+        const std::size_t at = (plane * rows + s.begin) * width;
+        float* y = run.out(out_) + at;
+        const float* x = run.f32(x_) + at;
+        if (x != y) std::memcpy(y, x, width * sizeof(float));
+        if (a_.style == RopeStyle::kGptj) {
+          run.k->rope_pairs(y, cos, sin, n);
+        } else {
+          run.k->rope_split(y, y + (a_.style == RopeStyle::kProportional ? width / 2 : n), cos, sin,
+                            n);
+        }
+      }
+    }
+  }
+
+ private:
+  RopeAttrs a_;
+  Operand x_, positions_, frequencies_, out_;
 };
 
 constexpr std::size_t kQueries = 32;
@@ -361,6 +408,9 @@ Result<StepPtr> make_graph_step(const Step& step, Build& build) {
       if (step.inputs[1].kind != Operand::Kind::kPositions || step.inputs[1].shape.rank() != 1)
         return StepPtr();
       std::span<const float> freqs;
+      const bool given = step.inputs.size() > 2 && step.inputs[2].kind != Operand::Kind::kNone;
+      if (given && step.inputs[2].kind != Operand::Kind::kWeight)
+        return std::make_unique<ComputedRopeStep>(step, build);
       if (step.inputs.size() > 2 && step.inputs[2].kind == Operand::Kind::kWeight) {
         freqs = {cpu_weight(step.inputs[2])->vector(),
                  static_cast<std::size_t>(step.inputs[2].shape.count())};

@@ -61,7 +61,11 @@ bool same_dtype(Specs in) {
 
 bool attention(const Op& op, Specs in) {
   const auto a = BlockAttentionAttrs::from(op.attrs);
-  return all_f32(in) && a.n_kv_heads != 0 && a.head_dim != 0 && a.n_heads % a.n_kv_heads == 0 &&
+  constexpr std::size_t kLength = 6;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    if (k != kLength && !f32_or_absent(in, k)) return false;
+  }
+  return is_f32(in, 0) && a.n_kv_heads != 0 && a.head_dim != 0 && a.n_heads % a.n_kv_heads == 0 &&
          a.rope_style <= 2;
 }
 

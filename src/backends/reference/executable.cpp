@@ -110,6 +110,7 @@ void ReferenceExecutable::copy(const StepParams& params) {
     at += n;
   }
   run_.kv = dynamic_cast<KvAccess*>(params.kv);
+  run_.length = run_.sequences.empty() ? 0 : static_cast<std::int32_t>(run_.sequences[0].tokens());
   run_.params = {run_.ids, run_.positions, run_.output_rows, run_.sequences, params.kv,
                  {},       params.times};
 }
@@ -158,6 +159,8 @@ TensorView ReferenceExecutable::view(const Operand& operand) const {
       return list(run_.positions);
     case Operand::Kind::kOutputRows:
       return list(run_.output_rows);
+    case Operand::Kind::kLength:
+      return {DType::kI32, shape, reinterpret_cast<const std::byte*>(&run_.length)};
     case Operand::Kind::kTensor:
       return {operand.dtype, shape, run_.tensors[operand.index].data};
     case Operand::Kind::kWeight: {

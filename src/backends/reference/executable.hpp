@@ -41,6 +41,7 @@ class ReferenceExecutable final : public Executable {
     std::vector<SequenceSpan> sequences;
     KvAccess* kv = nullptr;
     std::vector<TensorView> tensors;  // of device memory
+    std::int32_t length = 0;          // T of the one sequence
     StepParams params;
   };
 

@@ -6,6 +6,8 @@
 namespace cyb::reference {
 namespace {
 
+constexpr std::size_t kLengthInput = 6;  // of BlockAttention
+
 /// Rows [begin, begin + n) of a tensor.
 TensorView slice(const TensorView& view, std::uint32_t begin, std::uint32_t n) {
   TensorView out = view;
@@ -29,8 +31,14 @@ Result<void> run_attention(const StepCall& call) {
         reinterpret_cast<const std::byte*>(call.params.positions.data() + s.row_begin)};
     EagerSink sink(call.pool, {call.kv, s.pages, s.past_tokens, s.n_rows}, positions);
     std::vector<ValueId> inputs;
+    const auto length = static_cast<std::int32_t>(s.tokens());
     for (std::size_t k = 0; k < call.inputs.size(); ++k) {
       const bool per_row = k < 3;
+      if (k == kLengthInput && call.inputs[k].present()) {
+        inputs.push_back(
+            sink.add({DType::kI32, Shape{1}, reinterpret_cast<const std::byte*>(&length)}));
+        continue;
+      }
       inputs.push_back(
           sink.add(per_row ? slice(call.inputs[k], s.row_begin, s.n_rows) : call.inputs[k]));
     }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "base/json_text.hpp"
@@ -62,10 +63,30 @@ Result<Tensors> name_tensors(const GgufSource& source, const ArchitectureRow& ro
   return out;
 }
 
-Result<TensorFacts> tensor_facts(const Tensors& tensors) {
+/// Values of a rope factor tensor, which moves to the config; empty: there is none.
+Result<std::vector<float>> take_factors(Tensors& tensors, std::string_view canonical) {
+  std::vector<float> values;
+  const auto at = std::ranges::find(tensors.all, canonical, &SourceTensor::name);
+  if (at == tensors.all.end()) return values;
+  if (at->dtype != DType::kF32 || at->shape.rank() != 1 || at->shape[0] > 4096) {
+    return fail(gguf_error(fmt::format("tensor {}: {} {}, want f32 of one dimension",
+                                       json_quote(at->source_name), dtype_name(at->dtype),
+                                       at->shape.text())));
+  }
+  values.resize(static_cast<std::size_t>(at->shape[0]));
+  std::memcpy(values.data(), at->bytes().data(), values.size() * sizeof(float));
+  tensors.all.erase(at);
+  std::erase_if(tensors.names, [&](const SourceName& n) { return n.canonical == canonical; });
+  return values;
+}
+
+Result<TensorFacts> tensor_facts(Tensors& tensors) {
   TensorFacts facts;
+  CYB_ASSIGN(facts.short_factors, take_factors(tensors, "cyb.pos.rope_factors_short"));
+  CYB_ASSIGN(facts.long_factors, take_factors(tensors, "cyb.pos.rope_factors_long"));
   facts.n_tensors = tensors.all.size();
   const SourceTensor* embedding = tensors.find("model.embed_tokens.weight");
+  if (embedding == nullptr) embedding = tensors.find("wte.weight");
   if (embedding == nullptr) return fail(missing_tensor("token_embd.weight", "the import"));
   if (embedding->shape.rank() != 2) {
     return fail(gguf_error(fmt::format(

@@ -9,6 +9,7 @@
 #include "ops/attention/sdpa.hpp"
 #include "ops/blocks.hpp"
 #include "ops/emit_one.hpp"
+#include "ops/layout/cast.hpp"
 #include "ops/layout/permute.hpp"
 #include "ops/layout/reshape.hpp"
 #include "ops/norm/rms_norm.hpp"
@@ -28,25 +29,47 @@ BlockAttentionAttrs BlockAttentionAttrs::from(const Attrs& a) {
           .rope_dim = a.u32(7),
           .rope_base = a.f(8),
           .rope_style = static_cast<std::uint8_t>(a.i(9)),
-          .norm_eps = a.f(10)};
+          .norm_eps = a.f(10),
+          .rope_rule = static_cast<RopeRule>(a.i(11)),
+          .rope_original = a.u32(12),
+          .rope_factor = a.f(13)};
 }
 Attrs BlockAttentionAttrs::to_attrs() const {
   return {{std::int64_t{layer}, std::int64_t{n_heads}, std::int64_t{n_kv_heads},
            std::int64_t{head_dim}, scale, softcap, std::int64_t{window}, std::int64_t{rope_dim},
-           rope_base, std::int64_t{rope_style}, norm_eps}};
+           rope_base, std::int64_t{rope_style}, norm_eps, static_cast<std::int64_t>(rope_rule),
+           std::int64_t{rope_original}, rope_factor}};
 }
 
 namespace {
 
 constexpr std::array kAttrs = {
-    AttrSpec{"layer", AttrKind::kU32},      AttrSpec{"n_heads", AttrKind::kU32},
-    AttrSpec{"n_kv_heads", AttrKind::kU32}, AttrSpec{"head_dim", AttrKind::kU32},
-    AttrSpec{"scale", AttrKind::kF32},      AttrSpec{"softcap", AttrKind::kF32},
-    AttrSpec{"window", AttrKind::kU32},     AttrSpec{"rope_dim", AttrKind::kU32},
-    AttrSpec{"rope_base", AttrKind::kF32},  AttrSpec{"rope_style", AttrKind::kU8},
-    AttrSpec{"norm_eps", AttrKind::kF32}};
+    AttrSpec{"layer", AttrKind::kU32},         AttrSpec{"n_heads", AttrKind::kU32},
+    AttrSpec{"n_kv_heads", AttrKind::kU32},    AttrSpec{"head_dim", AttrKind::kU32},
+    AttrSpec{"scale", AttrKind::kF32},         AttrSpec{"softcap", AttrKind::kF32},
+    AttrSpec{"window", AttrKind::kU32},        AttrSpec{"rope_dim", AttrKind::kU32},
+    AttrSpec{"rope_base", AttrKind::kF32},     AttrSpec{"rope_style", AttrKind::kU8},
+    AttrSpec{"norm_eps", AttrKind::kF32},      AttrSpec{"rope_rule", AttrKind::kU8},
+    AttrSpec{"rope_original", AttrKind::kU32}, AttrSpec{"rope_factor", AttrKind::kF32}};
 
-constexpr std::size_t kQGain = 3, kKGain = 4, kFreqs = 5;
+constexpr std::size_t kQGain = 3, kKGain = 4, kFreqs = 5, kLength = 6, kLongFreqs = 7;
+
+Result<void> check_rope_rule(const BlockAttentionAttrs& a, rules::Specs in) {
+  if (a.rope_rule == RopeRule::kFixed || a.rope_dim == 0) return {};
+  if (a.rope_rule > RopeRule::kDynamic) return fail(rules::bad_payload("rope_rule"));
+  if (a.rope_original == 0) return fail(rules::bad_payload("rope_original"));
+  CYB_TRY(rules::want_dtype(in, kLength, DType::kI32));
+  CYB_TRY(rules::want_dims(in, kLength, std::vector<Dim>{Dim(1)}));
+  if (a.rope_rule == RopeRule::kDynamic) {
+    const bool fits = std::isfinite(a.rope_factor) && a.rope_factor >= 1.0F && a.rope_dim >= 4;
+    return fits ? Result<void>() : fail(rules::bad_payload("rope_factor"));
+  }
+  for (const std::size_t k : {kFreqs, kLongFreqs}) {
+    CYB_TRY(rules::want_dtype(in, k, DType::kF32));
+    CYB_TRY(rules::want_dims(in, k, std::vector<Dim>{Dim(a.rope_dim / 2)}));
+  }
+  return {};
+}
 
 Result<void> check_attrs(const BlockAttentionAttrs& a) {
   if (a.n_heads == 0) return fail(rules::bad_payload("n_heads"));
@@ -65,6 +88,7 @@ Result<void> check_attrs(const BlockAttentionAttrs& a) {
 Result<std::vector<TensorSpec>> infer_block_attention(const Attrs& attrs, rules::Specs in) {
   const auto a = BlockAttentionAttrs::from(attrs);
   CYB_TRY(check_attrs(a));
+  CYB_TRY(check_rope_rule(a, in));
   CYB_TRY(rules::want_float(in, 0));
   if (in[0].rank() != 2 && in[0].rank() != 3) CYB_TRY(rules::want_rank(in, 0, 3));
   const Dim d(a.head_dim), q = d * a.n_heads, kv = d * a.n_kv_heads;
@@ -103,6 +127,52 @@ Result<ValueId> heads(OpSink& sink, const BlockAttentionAttrs& a, ValueId x, std
   return emit_one(sink, {OpTag::kRmsNorm, RmsNormAttrs{a.norm_eps}.to_attrs()}, {h, gain});
 }
 
+/// T in f32 [1].
+Result<ValueId> float_length(OpSink& sink, std::span<const ValueId> in) {
+  return emit_one(sink, {OpTag::kCast, CastAttrs{DType::kF32}.to_attrs()}, {value_at(in, kLength)});
+}
+
+Result<ValueId> scalar(OpSink& sink, double value) {
+  return sink.constant(std::array{static_cast<float>(value)}, Shape{1});
+}
+
+/// base^(-2j/R) with the base that T asks for.
+Result<ValueId> dynamic_frequencies(OpSink& sink, const BlockAttentionAttrs& a,
+                                    std::span<const ValueId> in) {
+  const double factor = a.rope_factor, original = a.rope_original, r = a.rope_dim;
+  CYB_ASSIGN(const ValueId given, float_length(sink, in));
+  CYB_ASSIGN(const ValueId least, scalar(sink, original));
+  CYB_ASSIGN(const ValueId t, emit_one(sink, {OpTag::kMax, {}}, {given, least}));
+  CYB_ASSIGN(const ValueId slope, scalar(sink, factor / original));
+  CYB_ASSIGN(const ValueId shift, scalar(sink, factor - 1));
+  CYB_ASSIGN(const ValueId product, emit_one(sink, {OpTag::kMul, {}}, {t, slope}));
+  CYB_ASSIGN(const ValueId growth, emit_one(sink, {OpTag::kSub, {}}, {product, shift}));
+  CYB_ASSIGN(const ValueId power, scalar(sink, r / (r - 2)));
+  CYB_ASSIGN(const ValueId grown, emit_one(sink, {OpTag::kPow, {}}, {growth, power}));
+  CYB_ASSIGN(const ValueId theta, scalar(sink, double{a.rope_base}));
+  CYB_ASSIGN(const ValueId base, emit_one(sink, {OpTag::kMul, {}}, {grown, theta}));
+  std::vector<float> exponents;
+  for (std::uint32_t j = 0; j < a.rope_dim / 2; ++j)
+    exponents.push_back(static_cast<float>(-2.0 * j / r));
+  CYB_ASSIGN(const ValueId powers,
+             sink.constant(exponents, Shape{static_cast<std::int64_t>(exponents.size())}));
+  return emit_one(sink, {OpTag::kPow, {}}, {base, powers});
+}
+
+/// f32 [R/2], or none where base^(-2j/R) holds.
+Result<ValueId> frequencies(OpSink& sink, const BlockAttentionAttrs& a,
+                            std::span<const ValueId> in) {
+  constexpr std::int64_t kGreater = 4;
+  if (a.rope_rule == RopeRule::kFixed) return value_at(in, kFreqs);
+  if (a.rope_rule == RopeRule::kDynamic) return dynamic_frequencies(sink, a, in);
+  CYB_ASSIGN(const ValueId t, float_length(sink, in));
+  CYB_ASSIGN(const ValueId original, scalar(sink, static_cast<double>(a.rope_original)));
+  CYB_ASSIGN(const ValueId longer,
+             emit_one(sink, {OpTag::kCompare, Attrs{{kGreater}}}, {t, original}));
+  return emit_one(sink, {OpTag::kWhere, {}},
+                  {longer, value_at(in, kLongFreqs), value_at(in, kFreqs)});
+}
+
 Result<std::vector<ValueId>> decompose_block_attention(const Attrs& attrs,
                                                        std::span<const ValueId> in, OpSink& sink) {
   const auto a = BlockAttentionAttrs::from(attrs);
@@ -115,8 +185,9 @@ Result<std::vector<ValueId>> decompose_block_attention(const Attrs& attrs,
     const Op rope{OpTag::kRope, RopeAttrs{a.head_dim, a.rope_dim, a.rope_base,
                                           static_cast<RopeStyle>(a.rope_style)}
                                     .to_attrs()};
-    CYB_ASSIGN(q, emit_one(sink, rope, {q, pos, value_at(in, kFreqs)}));
-    CYB_ASSIGN(k, emit_one(sink, rope, {k, pos, value_at(in, kFreqs)}));
+    CYB_ASSIGN(const ValueId freqs, frequencies(sink, a, in));
+    CYB_ASSIGN(q, emit_one(sink, rope, {q, pos, freqs}));
+    CYB_ASSIGN(k, emit_one(sink, rope, {k, pos, freqs}));
   }
   // The cache keeps all rows: a ring would hide the absolute position that orders Sdpa's sums.
   const Op cache{OpTag::kKvCache, KvCacheAttrs{a.layer, 0}.to_attrs()};

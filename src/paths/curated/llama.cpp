@@ -133,6 +133,15 @@ Result<ValueId> LlamaModel::attention(Emit& emit, std::uint32_t layer, Normed in
     CYB_ASSIGN(table, emit.constant(scaling.frequencies,
                                     Shape{static_cast<std::int64_t>(scaling.frequencies.size())}));
   }
+  ValueId length = kNoValue, long_table = kNoValue;
+  if (rope && scaling.depends_on_length()) {
+    CYB_ASSIGN(length, emit.length());
+  }
+  if (rope && !scaling.long_frequencies.empty()) {
+    CYB_ASSIGN(long_table,
+               emit.constant(scaling.long_frequencies,
+                             Shape{static_cast<std::int64_t>(scaling.long_frequencies.size())}));
+  }
   if (rope) {
     CYB_ASSIGN(heads.q, scaled_queries(emit, scaling, heads.q));
     if (c.rope_dim == c.head_dim) scale *= scaling.attention_factor * scaling.attention_factor;
@@ -149,9 +158,14 @@ Result<ValueId> LlamaModel::attention(Emit& emit, std::uint32_t layer, Normed in
       .rope_base = static_cast<float>(sliding ? c.theta_sliding : c.theta_full),
       .rope_style = c.rope_style,
       .norm_eps = c.norm_eps,
+      .rope_rule = length == kNoValue ? RopeRule::kFixed
+                   : scaling.dynamic  ? RopeRule::kDynamic
+                                      : RopeRule::kLonger,
+      .rope_original = length == kNoValue ? 0 : scaling.original_tokens,
+      .rope_factor = static_cast<float>(scaling.dynamic_factor),
   };
   return emit.one(Op{OpTag::kBlockAttention, attrs.to_attrs()},
-                  {heads.q, heads.k, heads.v, q_gain, k_gain, table});
+                  {heads.q, heads.k, heads.v, q_gain, k_gain, table, length, long_table});
 }
 
 // x + residual_multiplier * post(z W^T + b).

@@ -89,7 +89,7 @@ Result<void> read_rope(const ConfigTable& c, const TensorSource& tensors, LlamaC
   CYB_ASSIGN(const double partial, c.number_or(arch("partial_rotary_factor"), 1.0));
   if (!(partial > 0 && partial <= 1))
     return fail(invalid_config("partial_rotary_factor", "out of range: (0, 1]"));
-  out.rope_dim = static_cast<std::uint32_t>(out.head_dim * partial) & ~1u;
+  out.rope_dim = static_cast<std::uint32_t>(out.head_dim * partial + 1e-9) & ~1u;
   if (out.rope_dim == 0) return fail(invalid_config("partial_rotary_factor", "rotates no pair"));
   CYB_ASSIGN(const std::string style, c.string_or(arch("rope_style"), "neox"));
   if (style != "neox" && style != "gptj")

@@ -40,10 +40,14 @@ class GraphProgram::Builder {
 
   Result<void> add_input(const GraphInput& input) {
     const bool is_ids = input.name == "ids", is_pos = input.name == "pos";
-    if (!is_ids && !is_pos)
-      return fail(not_built("graph input \"" + input.name + "\" (ids and pos are)"));
-    index_[input.name] =
-        add({.kind = is_ids ? Operand::Kind::kIds : Operand::Kind::kPositions, .spec = input.spec});
+    const bool is_length = input.name == "len" && input.spec.dtype == DType::kI32 &&
+                           input.spec.dims == std::vector<Dim>{Dim(1)};
+    if (!is_ids && !is_pos && !is_length)
+      return fail(not_built("graph input \"" + input.name + "\" (ids, pos and len are)"));
+    index_[input.name] = add({.kind = is_ids   ? Operand::Kind::kIds
+                                      : is_pos ? Operand::Kind::kPositions
+                                               : Operand::Kind::kLength,
+                              .spec = input.spec});
     return {};
   }
 

@@ -35,6 +35,10 @@ Result<ValueId> GraphEmit::positions() {
   return input("pos", {DType::kI32, {Dim::symbol(kSymbolS)}});
 }
 
+Result<ValueId> GraphEmit::length() {
+  return input("len", {DType::kI32, {Dim(1)}});
+}
+
 Result<ValueId> GraphEmit::weight(std::string_view name, WeightUse use) {
   const bool asked = std::any_of(needs_.begin(), needs_.end(), [&](const WeightNeed& n) {
     return n.use == use && n.name == name;
@@ -79,7 +83,8 @@ Result<std::vector<ValueId>> GraphEmit::emit(const Op& op, std::span<const Value
     TensorSpec spec = values_[inputs[k]].spec;
     // An encoded weight is read as f32 by ops that do not take it as stored (spec ir section 2,
     // rule b).
-    if (!spec.absent && spec.dtype != DType::kI32 && !takes_encoded(op, k))
+    const bool is_value = spec.dtype == DType::kI32 || spec.dtype == DType::kBool;
+    if (!spec.absent && !is_value && !takes_encoded(op, k))
       spec.dtype = DType::kF32;
     specs.push_back(std::move(spec));
     node.inputs.push_back(values_[inputs[k]].name);

@@ -22,6 +22,7 @@ class GraphEmit final : public Emit {
   const TensorSpec& spec(ValueId value) const override { return values_[value].spec; }
   Result<ValueId> ids() override;
   Result<ValueId> positions() override;
+  Result<ValueId> length() override;
   Result<ValueId> weight(std::string_view name, WeightUse use) override;
   Result<ValueId> output_rows(ValueId x) override { return x; }
   Result<void> output(std::string_view name, ValueId value) override;

@@ -44,6 +44,10 @@ Result<ValueId> PlanEmit::positions() {
       {.kind = Operand::Kind::kPositions, .spec = {DType::kI32, {Dim::symbol(kSymbolTokens)}}});
 }
 
+Result<ValueId> PlanEmit::length() {
+  return add({.kind = Operand::Kind::kLength, .spec = {DType::kI32, {Dim(1)}}});
+}
+
 Result<ValueId> PlanEmit::weight(std::string_view name, WeightUse use) {
   const TensorEntry* entry = weights_.model().find_tensor(name);
   if (entry == nullptr) return fail(missing_tensor(name, weights_.model().model_type()));
