@@ -157,7 +157,7 @@ class RopeStep final : public PlainStep {
 };
 
 /// Rope with frequencies that the graph computes.
-class ComputedRopeStep final : public CpuStep {
+class ComputedRopeStep final : public PlainStep {
  public:
   explicit ComputedRopeStep(const Step& step, Build& build)
       : a_(RopeAttrs::from(step.op.attrs)),
