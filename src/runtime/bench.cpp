@@ -77,7 +77,8 @@ Result<void> Bench::prefill(const BenchCase& what, std::vector<Sequence>& sequen
     while (!rest.empty()) {
       const std::size_t n = std::min<std::size_t>(rest.size(), chunk - rows);
       const bool last = n == rest.size();
-      steps.push_back({&sequences[b], rest.first(n), last ? LogitRows::kLast : LogitRows::kNone});
+      steps.push_back({&sequences[b], rest.first(n), last ? LogitRows::kLast : LogitRows::kNone,
+                       what.n_prompt});
       rows += static_cast<std::uint32_t>(n);
       outputs += last ? 1 : 0;
       rest = rest.subspan(n);

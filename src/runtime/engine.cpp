@@ -76,6 +76,22 @@ Result<void> Engine::check_ids(std::span<const std::int32_t> ids) const {
   return {};
 }
 
+/// T of a step: the length that it states, or where its tokens end.
+std::uint32_t Engine::tokens_of(const SequenceStep& step) noexcept {
+  const std::size_t end = step.sequence->position() + step.ids.size();
+  return std::max(step.length, static_cast<std::uint32_t>(end));
+}
+
+/// longrope: keys of the other set must be computed again, which a Session does.
+Result<void> Engine::check_frequency_set(const SequenceStep& step) const {
+  const std::span<const std::uint32_t> sets = step.sequence->frequency_sets();
+  if (length_rule_.kind != LengthRule::Kind::kSwitch || sets.empty()) return {};
+  if (sets.back() == length_rule_.set_of(tokens_of(step))) return {};
+  return fail(invalid_input("the cached keys were rotated for a length on the other side of " +
+                            std::to_string(length_rule_.original) +
+                            " tokens: start the sequence again"));
+}
+
 Result<void> Engine::check_steps(std::span<const SequenceStep> steps) const {
   if (steps.empty()) return fail(invalid_input("no sequence to run"));
   std::size_t n_rows = 0, n_outputs = 0;
@@ -92,6 +108,7 @@ Result<void> Engine::check_steps(std::span<const SequenceStep> steps) const {
     CYB_TRY(check_ids(step.ids));
     if (step.length != 0 && step.length < step.sequence->position() + step.ids.size())
       return fail(invalid_input("a length that ends before the tokens of the step"));
+    CYB_TRY(check_frequency_set(step));
     n_rows += step.ids.size();
     n_outputs += rows_of_step(step);
   }
@@ -171,10 +188,7 @@ Result<void> Engine::step(std::span<const SequenceStep> steps, const LogitsSink&
   }
   for (const SequenceStep& step : steps) {
     std::optional<std::uint32_t> set;
-    if (length_rule_.kind != LengthRule::Kind::kNone) {
-      const std::size_t end = step.sequence->position() + step.ids.size();
-      set = length_rule_.set_of(std::max(step.length, static_cast<std::uint32_t>(end)));
-    }
+    if (length_rule_.kind != LengthRule::Kind::kNone) set = length_rule_.set_of(tokens_of(step));
     step.sequence->commit(step.ids, set);
   }
   deliver(steps, *logits, sink);

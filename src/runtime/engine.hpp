@@ -134,6 +134,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine() = default;
   struct Loader;
   Result<void> check_steps(std::span<const SequenceStep> steps) const;
+  static std::uint32_t tokens_of(const SequenceStep& step) noexcept;
+  Result<void> check_frequency_set(const SequenceStep& step) const;
   void fill_params(std::span<const SequenceStep> steps);
   Result<std::span<const float>> run(std::stop_token stop);
   void deliver(std::span<const SequenceStep> steps, std::span<const float> logits,

@@ -221,6 +221,17 @@ TEST(LengthRule, AStepCannotEndPastItsLength) {
   const SequenceStep step{&sequence, ids, LogitRows::kLast, 7};
   EXPECT_FALSE(engine->step({&step, 1}, {}));
   EXPECT_EQ(sequence.position(), 0u);
+  // Nor go on with keys of the other set.
+  const auto longrope = tiny_engine("phi3_longrope", options);
+  Sequence crossing = longrope->new_sequence();
+  const auto prompt = some_ids(32);
+  const SequenceStep first{&crossing, prompt, LogitRows::kNone};
+  CYB_ASSERT_OK(longrope->step({&first, 1}, {}));
+  const SequenceStep next{&crossing, std::span(ids).first(1), LogitRows::kLast};
+  const auto refused = longrope->step({&next, 1}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("start the sequence again"), std::string::npos);
+  EXPECT_EQ(crossing.position(), 32u);
 }
 
 }  // namespace
