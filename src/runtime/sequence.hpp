@@ -65,7 +65,7 @@ class Sequence {
   /// Returns the pages past the position (after a run that failed).
   void trim() noexcept { truncate(position()); }
   /// `set`: the frequency set that they were rotated with; nullopt: the model has one.
-  void commit(std::span<const std::int32_t> ids, std::optional<std::uint32_t> set);
+  void commit(std::span<const std::int32_t> ids, std::optional<std::uint32_t> set = {});
   /// Copies the page that the next token falls into, if a fork shares it.
   Result<void> unshare_last();
   void release_from(std::size_t n_kept) noexcept;
