@@ -9,8 +9,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/philox.hpp"
+#include "ops/math/elementary.hpp"
 #include "text/sampler/exact_exp.hpp"
 
 namespace cyb {
@@ -43,11 +45,6 @@ Result<void> check_finite(std::span<const float> logits) {
   return fail(non_finite("Sample", "logits", static_cast<std::uint64_t>(found - logits.begin())));
 }
 
-Result<void> check(bool good, std::string_view key, std::string_view rule) {
-  if (good) return {};
-  return fail(invalid_config(fmt::format("sampling.{}", key), rule));
-}
-
 double weight_of(float logit, float max, double temperature) noexcept {
   return text::exact_exp((static_cast<double>(logit) - static_cast<double>(max)) / temperature);
 }
@@ -68,32 +65,58 @@ std::int32_t first_max(std::span<const float> logits) noexcept {
   return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
+/// What a sampler that is not in the chain would do, off.
+void switch_off(SamplingConfig& config, std::span<const SamplerKind> active) {
+  const auto off = [&](SamplerKind kind) {
+    return std::ranges::find(active, kind) == active.end();
+  };
+  if (off(SamplerKind::kPenalties)) config.repetition_penalty = 1.0;
+  if (off(SamplerKind::kTopK)) config.top_k = 0;
+  if (off(SamplerKind::kTopP)) config.top_p = 1.0;
+  if (off(SamplerKind::kMinP)) config.min_p = 0.0;
+  if (off(SamplerKind::kMirostat)) config.mirostat_tau = 0.0;
+}
+
+/// A number of its own for XTC: the token's is the one with counter word 1 = 0.
+double xtc_chance(std::uint64_t seed, std::uint32_t position, std::uint32_t row) noexcept {
+  return static_cast<double>(philox4x32({position, 1, 0, row}, seed)[0] >> 8) * 0x1p-24;
+}
+
 }  // namespace
 
 Result<Sampler> Sampler::create(const SamplingConfig& config, std::int32_t vocab_size) {
-  CYB_TRY(check(vocab_size > 0, "vocab_size", "must be > 0"));
-  CYB_TRY(check(std::isfinite(config.temperature) && config.temperature >= 0, "temperature",
-                "must be >= 0"));
-  CYB_TRY(check(config.top_p > 0 && config.top_p <= 1, "top_p", "must be in (0, 1]"));
-  CYB_TRY(check(config.min_p >= 0 && config.min_p < 1, "min_p", "must be in [0, 1)"));
-  CYB_TRY(check(std::isfinite(config.repetition_penalty) && config.repetition_penalty > 0,
-                "repetition_penalty", "must be > 0"));
+  if (vocab_size <= 0) return fail(invalid_config("sampling.vocab_size", "must be > 0"));
+  CYB_TRY(check_sampling(config));
+  for (const LogitBias& bias : config.logit_bias) {
+    if (bias.id >= 0 && bias.id < vocab_size) continue;
+    return fail(invalid_config("sampling.logit_bias", fmt::format("token id {} is not in 0..{}",
+                                                                  bias.id, vocab_size - 1)));
+  }
   return Sampler(config, vocab_size);
 }
 
-Sampler::Sampler(const SamplingConfig& config, std::int32_t vocab_size)
-    : config_(config), vocab_size_(vocab_size) {
+Sampler::Sampler(SamplingConfig config, std::int32_t vocab_size)
+    : config_(std::move(config)), vocab_size_(vocab_size), plain_(is_plain_chain(config_)) {
   const std::size_t size = static_cast<std::size_t>(vocab_size);
+  active_ = active_samplers(config_);
+  switch_off(config_, active_);
+  best_.reserve(size);
+  if (!plain_) {
+    history_ = text::TokenHistory(config_, size);
+    chain_ = text::Chain(size);
+    mirostat_mu_ = 2.0 * config_.mirostat_tau;
+    return;
+  }
   if (config_.repetition_penalty != 1.0) {
     work_.resize(size);
     seen_.reserve(size);
     seen_bits_.assign((size + 63) / 64, 0);
   }
-  best_.reserve(size);
   if (config_.temperature > 0) weight_.reserve(size);
 }
 
 void Sampler::accept(std::int32_t id) {
+  if (!plain_) history_.accept(id);
   if (seen_bits_.empty() || id < 0 || id >= vocab_size_) return;
   std::uint64_t& word = seen_bits_[static_cast<std::size_t>(id) / 64];
   const std::uint64_t bit = 1ULL << (static_cast<std::size_t>(id) % 64);
@@ -103,8 +126,14 @@ void Sampler::accept(std::int32_t id) {
 }
 
 void Sampler::reset() {
+  history_.clear();
+  mirostat_mu_ = 2.0 * config_.mirostat_tau;
   seen_.clear();
   std::fill(seen_bits_.begin(), seen_bits_.end(), 0);
+}
+
+void Sampler::reserve(std::size_t n_tokens) {
+  history_.reserve(n_tokens);
 }
 
 std::span<const float> Sampler::penalised(std::span<const float> logits) {
@@ -193,19 +222,77 @@ std::int32_t Sampler::draw(std::span<const float> logits, float max, float unifo
   }
 }
 
-Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::uint32_t position,
-                                     std::uint32_t row) {
+Result<void> Sampler::check_logits(std::span<const float> logits) const {
   if (logits.size() != static_cast<std::size_t>(vocab_size_)) {
     return fail(
         invalid_input(fmt::format("{} logits for a vocabulary of {}", logits.size(), vocab_size_)));
   }
-  CYB_TRY(check_finite(logits));
+  return check_finite(logits);
+}
+
+Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::uint32_t position,
+                                     std::uint32_t row) {
+  CYB_TRY(check_logits(logits));
+  if (!plain_) return sample_chain(logits, position, row);
   const std::span<const float> adjusted = penalised(logits);
   if (!work_.empty() && !seen_.empty()) CYB_TRY(check_finite(adjusted));
   const std::int32_t best = first_max(adjusted);
   if (config_.temperature == 0.0) return best;
   return draw(adjusted, adjusted[static_cast<std::size_t>(best)],
               philox_uniform(config_.seed, position, row));
+}
+
+/// All samplers but the draw; of a greedy answer only what changes the logits' order.
+Result<void> Sampler::run_chain(std::span<const float> logits, std::uint32_t position,
+                                std::uint32_t row) {
+  if (!chain_.load(logits, config_.logit_bias)) {
+    return fail(invalid_input("the logit bias bans every token"));
+  }
+  const bool greedy = config_.temperature == 0.0;
+  for (const SamplerKind kind : active_) {
+    if (kind == SamplerKind::kPenalties) chain_.penalties(config_, history_);
+    if (kind == SamplerKind::kDry) chain_.dry(config_, history_);
+    if (greedy) continue;
+    if (kind == SamplerKind::kTemperature) chain_.temperature(config_);
+    if (kind == SamplerKind::kTopNSigma) chain_.top_n_sigma(config_.top_n_sigma);
+    if (kind == SamplerKind::kTopK) chain_.top_k(config_.top_k);
+    if (kind == SamplerKind::kTopP) chain_.top_p(config_.top_p);
+    if (kind == SamplerKind::kMinP) chain_.min_p(config_.min_p);
+    if (kind == SamplerKind::kTypical) chain_.typical(config_.typical_p);
+    if (kind == SamplerKind::kXtc) chain_.xtc(config_, xtc_chance(config_.seed, position, row));
+    if (kind == SamplerKind::kMirostat) chain_.surprise(mirostat_mu_);
+  }
+  return {};
+}
+
+Result<std::int32_t> Sampler::sample_chain(std::span<const float> logits, std::uint32_t position,
+                                           std::uint32_t row) {
+  CYB_TRY(run_chain(logits, position, row));
+  if (config_.temperature == 0.0) return chain_.best();
+  const text::Chain::Drawn drawn =
+      chain_.draw(static_cast<double>(philox_uniform(config_.seed, position, row)));
+  if (config_.mirostat_tau > 0.0) {
+    mirostat_mu_ -=
+        config_.mirostat_eta * (-math::log2_f64(drawn.probability) - config_.mirostat_tau);
+  }
+  return drawn.id;
+}
+
+Result<std::vector<Sampler::TokenProbability>> Sampler::distribution(std::span<const float> logits,
+                                                                     std::uint32_t position,
+                                                                     std::uint32_t row) {
+  CYB_TRY(check_logits(logits));
+  const std::span<const float> adjusted = plain_ ? penalised(logits) : logits;
+  CYB_TRY(check_finite(adjusted));
+  CYB_TRY(run_chain(adjusted, position, row));
+  if (config_.temperature == 0.0) return std::vector<TokenProbability>{{chain_.best(), 1.0}};
+  const std::span<const text::Candidate> sorted = chain_.sorted();
+  const std::span<const double> weights = chain_.weights();
+  double sum = 0;
+  for (const double weight : weights) sum += weight;
+  std::vector<TokenProbability> out;
+  for (std::size_t i = 0; i < sorted.size(); ++i) out.push_back({sorted[i].id, weights[i] / sum});
+  return out;
 }
 
 Result<float> Sampler::logprobs(std::span<const float> logits, std::int32_t chosen,
@@ -219,7 +306,7 @@ Result<float> Sampler::logprobs(std::span<const float> logits, std::int32_t chos
   }
   CYB_TRY(check_finite(logits));
   const float max = logits[static_cast<std::size_t>(first_max(logits))];
-  const double log_sum = static_cast<double>(max) + std::log(sum_of_weights(logits, max, 1.0));
+  const double log_sum = static_cast<double>(max) + math::log_f64(sum_of_weights(logits, max, 1.0));
   const auto logprob = [&](std::int32_t id) {
     return static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(id)]) - log_sum);
   };
