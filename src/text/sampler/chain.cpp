@@ -139,8 +139,10 @@ void Chain::temperature(const SamplingConfig& config) {
     keep_only(static_cast<std::size_t>(best - items_.begin()));
     return;
   }
-  // Relative to the largest: nothing overflows however small t is.
-  for (Candidate& item : items_) item.logit = (item.logit - max) / t;
+  // A penalty that follows looks at the sign, so the values stay where they are; relative to the
+  // largest only where t is so small that they would overflow.
+  const double shift = std::abs(max) / t < 1e290 ? 0.0 : max;
+  for (Candidate& item : items_) item.logit = (item.logit - shift) / t;
 }
 
 void Chain::top_n_sigma(double n) {

@@ -190,6 +190,9 @@ def make_cases(llama):
         add("llama.cpp", llama.run, lambda k=kind: [k], 40)
     def shuffled():
         order = rng.sample(alone[:-1], rng.randrange(2, 7))
+        if "top_n_sigma" in order:  # llama.cpp leaves what it cuts in the list, where later samplers still count it
+            order.remove("top_n_sigma")
+            order.append("top_n_sigma")
         return order + (["mirostat"] if rng.random() < 0.2 else [])
     add("llama.cpp", llama.run, shuffled, 200)
     hf = ["penalties", "temperature", "top_k", "top_p", "min_p", "typical"]
