@@ -40,6 +40,30 @@ std::string timings_json(const GenerateTimings& t) {
       number(t.token_ms_mean), number(t.token_ms_p95), t.peak_bytes);
 }
 
+/// Only where something else than the default was asked for.
+std::string extras(const GenerateResult& answer) {
+  std::string out;
+  if (const OverflowReport& o = answer.overflow; o.mode != Overflow::kError) {
+    out += fmt::format(
+        R"(,"overflow":{{"mode":{},"dropped_prompt_tokens":{},"dropped_tokens":{},"shifts":{}}})",
+        json_quote(overflow_name(o.mode)), o.dropped_prompt_tokens, o.dropped_tokens, o.shifts);
+  }
+  if (const SpeculationReport& s = answer.speculation; !s.kind.empty()) {
+    const double share =
+        s.drafted == 0 ? 0.0 : static_cast<double>(s.accepted) / static_cast<double>(s.drafted);
+    out += fmt::format(
+        R"(,"speculation":{{"kind":{},"max_tokens":{},"rounds":{},"drafted":{},"accepted":{},"acceptance":{}}})",
+        json_quote(s.kind), s.max_tokens, s.rounds, s.drafted, s.accepted, number(share));
+  }
+  return out;
+}
+
+std::string run_part(const GenerateResult& answer) {
+  return fmt::format(R"("path":{},"backend":{},"model_id":{},"seed":{},"fallback_steps":{})",
+                     json_quote(answer.path), json_quote(answer.backend),
+                     json_quote(answer.model_id), answer.seed, answer.n_fallback_steps);
+}
+
 }  // namespace
 
 std::string answer_json(const GenerateResult& answer, bool with_logprobs) {
@@ -48,12 +72,23 @@ std::string answer_json(const GenerateResult& answer, bool with_logprobs) {
                   json_quote(answer.text), fmt::join(answer.tokens, ","), answer.prompt_tokens,
                   json_quote(finish_reason_name(answer.finish_reason)));
   if (with_logprobs) append_logprobs(out, answer.logprobs);
-  fmt::format_to(
-      std::back_inserter(out),
-      R"(,"path":{},"backend":{},"model_id":{},"seed":{},"fallback_steps":{},"timings":{}}})",
-      json_quote(answer.path), json_quote(answer.backend), json_quote(answer.model_id), answer.seed,
-      answer.n_fallback_steps, timings_json(answer.timings));
-  return out;
+  return out + "," + run_part(answer) + extras(answer) + R"(,"timings":)" +
+         timings_json(answer.timings) + "}";
+}
+
+std::string answers_json(std::span<const GenerateResult> answers, bool with_logprobs) {
+  std::string out = R"({"answers":[)";
+  for (const GenerateResult& answer : answers) {
+    fmt::format_to(
+        std::back_inserter(out), R"({}{{"index":{},"text":{},"tokens":[{}],"finish_reason":{})",
+        &answer == answers.data() ? "" : ",", answer.index, json_quote(answer.text),
+        fmt::join(answer.tokens, ","), json_quote(finish_reason_name(answer.finish_reason)));
+    if (with_logprobs) append_logprobs(out, answer.logprobs);
+    out += R"(,"timings":)" + timings_json(answer.timings) + "}";
+  }
+  const GenerateResult& first = answers.front();
+  return out + fmt::format(R"(],"prompt_tokens":{},)", first.prompt_tokens) + run_part(first) +
+         extras(first) + "}";
 }
 
 }  // namespace cyb::api

@@ -1,232 +1,182 @@
 // One answer: prefill, then sample and advance until a stop. After the first step nothing here
-// allocates while log-probabilities are off.
+// allocates while log-probabilities and speculation are off.
 #include "runtime/generation.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <string>
 #include <utility>
 
-#include "runtime/memory.hpp"
-#include "text/stop_matcher.hpp"
-#include "text/tokenizer.hpp"
+#include "runtime/answer.hpp"
+#include "runtime/overflow.hpp"
+#include "runtime/speculation.hpp"
 
 namespace cyb {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// Splits stop texts: one that is exactly a control token is an id (control tokens never become
-/// text).
-struct Stops {
-  std::vector<std::string> texts;
-  std::vector<std::int32_t> ids;
-};
-
-Stops split_stops(const Engine& engine, const std::vector<std::string>& requested) {
-  Stops out;
-  out.texts = engine.stop_strings();
-  for (const std::string& text : requested) {
-    const Tokenizer* tokenizer = engine.tokenizer();
-    const std::int32_t id = tokenizer == nullptr ? -1 : tokenizer->vocabulary().find(text);
-    if (id >= 0 && tokenizer->is_control(id)) {
-      out.ids.push_back(id);
-    } else {
-      out.texts.push_back(text);
-    }
-  }
-  return out;
-}
-
-/// Ids to text with stop strings held back, straight to the caller.
-class TextStream {
+class Generator {
  public:
-  TextStream(const Tokenizer* tokenizer, std::vector<std::string> stops, const TextSink& sink)
-      : matcher_(std::move(stops)), sink_(sink) {
-    if (tokenizer != nullptr) {
-      decoder_.emplace(*tokenizer,
-                       DecodeOptions{.skip_special = true, .strip_space_prefix = false});
-    }
-  }
-
-  /// True when a stop string was completed.
-  bool push(std::int32_t id) {
-    if (!decoder_) return false;
-    decoded_.clear();
-    decoder_->push(id, decoded_);
-    return emit(false);
-  }
-
-  void finish() {
-    if (!decoder_ || matcher_.stopped()) return;
-    decoded_.clear();
-    decoder_->finish(decoded_);
-    emit(true);
-  }
-
-  std::string& text() noexcept { return text_; }
-
- private:
-  bool emit(bool last) {
-    ready_.clear();
-    const bool stopped = matcher_.push(decoded_, ready_);
-    if (last) matcher_.flush(ready_);
-    if (!ready_.empty()) {
-      text_ += ready_;
-      if (sink_) sink_(ready_);
-    }
-    return stopped;
-  }
-
-  std::optional<StreamDecoder> decoder_;
-  StopMatcher matcher_;
-  const TextSink& sink_;
-  std::string decoded_, ready_, text_;
-};
-
-class Answer {
- public:
-  Answer(Session::Use& user, const GenerateOptions& options, Sampler sampler, Stops stops,
-         const TextSink& sink)
+  Generator(Session::Use& user, const GenerateOptions& options, Answer answer,
+            std::unique_ptr<Drafter> drafter)
       : user_(user),
         options_(options),
-        sampler_(std::move(sampler)),
-        stop_ids_(std::move(stops.ids)),
-        stream_(user.engine().tokenizer(), std::move(stops.texts), sink) {}
+        answer_(std::move(answer)),
+        drafter_(std::move(drafter)),
+        report_(answer_.result()) {}
 
   /// Errors other than cancellation.
-  Result<void> run(std::span<const std::int32_t> prompt);
-  GenerateResult take() { return std::move(result_); }
+  Result<GenerateResult> run(std::span<const std::int32_t> prompt);
 
  private:
   Result<bool> prefill(std::span<const std::int32_t> prompt);
   Result<void> decode();
-  Result<void> sample(std::span<const float> logits);
-  Result<void> report(std::span<const float> logits, std::int32_t id);
-  bool ends(std::int32_t id) const noexcept;
-  void finish_timings();
+  Result<bool> advance();
+  Result<bool> shift();
+  Result<bool> check_guesses(std::span<const std::int32_t> guesses);
+  Result<std::span<const std::int32_t>> guesses();
+  std::uint32_t position() const noexcept { return user_.position() + left_out_; }
+  /// False where `done` was cancelled.
+  Result<bool> completed(Result<void> done);
 
   Session::Use& user_;
   const GenerateOptions& options_;
-  Sampler sampler_;
-  std::vector<std::int32_t> stop_ids_;
-  TextStream stream_;
-  GenerateResult result_;
-  std::vector<double> token_ms_;
+  Answer answer_;
+  std::unique_ptr<Drafter> drafter_;
+  GenerateResult& report_;
   Result<void> sampled_;
-  std::int32_t next_ = -1;
+  std::uint32_t left_out_ = 0;
+  std::vector<std::int32_t> tokens_;  // scratch: what guesses go on from, then what a run checks
+  std::vector<float> rows_;           // scratch: logits of a run with guesses [n, V]
 };
 
-bool Answer::ends(std::int32_t id) const noexcept {
-  if (options_.ignore_stop_ids) return false;
-  return user_.engine().is_stop_id(id) || std::ranges::find(stop_ids_, id) != stop_ids_.end();
-}
-
-Result<void> Answer::report(std::span<const float> logits, std::int32_t id) {
-  TokenReport out;
-  out.id = id;
-  if (const Tokenizer* tokenizer = user_.engine().tokenizer()) out.token = tokenizer->piece(id);
-  out.top.resize(std::min<std::size_t>(*options_.logprobs, logits.size()));
-  CYB_ASSIGN(out.logprob, sampler_.logprobs(logits, id, out.top));
-  result_.logprobs.push_back(std::move(out));
-  return {};
-}
-
-Result<void> Answer::sample(std::span<const float> logits) {
-  CYB_ASSIGN(next_, sampler_.sample(logits, user_.position(), options_.row));
-  if (options_.logprobs && !ends(next_)) CYB_TRY(report(logits, next_));
-  return {};
+Result<bool> Generator::completed(Result<void> done) {
+  if (done) return true;
+  if (done.error().kind() != ErrorKind::kCancelled) return fail(std::move(done).error());
+  answer_.cancel();
+  return false;
 }
 
 /// False: cancelled.
-Result<bool> Answer::prefill(std::span<const std::int32_t> prompt) {
-  const Clock::time_point start = Clock::now();
+Result<bool> Generator::prefill(std::span<const std::int32_t> prompt) {
+  const Answer::Clock::time_point start = Answer::Clock::now();
   auto done = user_.prefill(prompt, {options_.cancel, options_.prefill_progress});
-  result_.timings.prefill_ms = ms_since(start);
-  if (!done) {
-    if (done.error().kind() == ErrorKind::kCancelled) return false;
-    return fail(std::move(done).error());
-  }
-  result_.reused_tokens = done->n_reused;
-  result_.timings.prefill_tps = done->n_computed * 1e3 / std::max(result_.timings.prefill_ms, 1e-6);
+  GenerateTimings& timings = report_.timings;
+  timings.prefill_ms = Answer::ms_since(start);
+  if (!done) return completed(fail(std::move(done).error()));
+  report_.reused_tokens = done->n_reused;
+  timings.prefill_tps = done->n_computed * 1e3 / std::max(timings.prefill_ms, 1e-6);
   return true;
 }
 
-Result<void> Answer::decode() {
-  const std::uint32_t room = user_.engine().ctx_tokens() - user_.position();
-  const std::uint32_t most = options_.max_tokens == 0 ? room : std::min(room, options_.max_tokens);
-  result_.tokens.reserve(most);
-  token_ms_.reserve(most);
-  result_.finish_reason = FinishReason::kLength;
-  if (most == 0) return {};
-  CYB_TRY(sample(user_.last_logits()));
+/// Runs the token that was taken and draws the next one. False: cancelled.
+Result<bool> Generator::advance() {
+  if (user_.position() == user_.engine().ctx_tokens()) return shift();
   // The sink stays inside std::function's own storage: no allocation per step.
   const LogitsSink sink = [this](std::size_t, std::span<const float> row) {
-    sampled_ = sample(row);
+    sampled_ = answer_.sample(row, position());
   };
-  for (;;) {
-    if (ends(next_)) {
-      result_.finish_reason = FinishReason::kStop;
-      return {};
-    }
-    const std::int32_t id = next_;
-    result_.tokens.push_back(id);
-    sampler_.accept(id);
-    if (stream_.push(id)) {
-      result_.finish_reason = FinishReason::kStop;
-      return {};
-    }
-    if (result_.tokens.size() == most) return {};
-    const Clock::time_point start = Clock::now();
-    auto advanced = user_.advance(id, sink, options_.cancel);
-    if (!advanced) {
-      if (advanced.error().kind() != ErrorKind::kCancelled) return advanced;
-      result_.finish_reason = FinishReason::kCancelled;
-      return {};
-    }
-    CYB_TRY(std::exchange(sampled_, {}));
-    token_ms_.push_back(ms_since(start));
-  }
+  const Answer::Clock::time_point start = Answer::Clock::now();
+  CYB_ASSIGN(const bool ran, completed(user_.advance(answer_.next(), sink, options_.cancel)));
+  if (!ran) return false;
+  CYB_TRY(std::exchange(sampled_, {}));
+  answer_.add_time(Answer::ms_since(start));
+  return true;
 }
 
-void Answer::finish_timings() {
-  GenerateTimings& out = result_.timings;
-  const Engine& engine = user_.engine();
-  out.load_ms = engine.report().load_ms;
-  out.peak_bytes = peak_resident_bytes();
-  if (!token_ms_.empty()) {
-    double sum = 0;
-    for (const double ms : token_ms_) sum += ms;
-    out.token_ms_mean = sum / static_cast<double>(token_ms_.size());
-    out.decode_tps = 1e3 / std::max(out.token_ms_mean, 1e-6);
-    const std::size_t at = (token_ms_.size() * 95 + 99) / 100 - 1;
-    std::ranges::nth_element(token_ms_, token_ms_.begin() + static_cast<std::ptrdiff_t>(at));
-    out.token_ms_p95 = token_ms_[at];
-  }
+/// Goes on as if the newer half of what the context holds had been the prompt.
+Result<bool> Generator::shift() {
+  const ContextCut cut = shift_context(user_.engine(), user_.tokens());
+  tokens_.assign(cut.kept.begin(), cut.kept.end());
+  tokens_.push_back(answer_.next());
+  const Answer::Clock::time_point start = Answer::Clock::now();
+  auto done = user_.prefill(tokens_, {options_.cancel, {}});
+  if (!done) return completed(fail(std::move(done).error()));
+  left_out_ += cut.n_dropped;
+  report_.overflow.dropped_tokens += cut.n_dropped;
+  ++report_.overflow.shifts;
+  CYB_TRY(answer_.sample(user_.last_logits(), position()));
+  answer_.add_time(Answer::ms_since(start));
+  return true;
 }
 
-Result<void> Answer::run(std::span<const std::int32_t> prompt) {
-  const Engine& engine = user_.engine();
-  result_.prompt_tokens = static_cast<std::uint32_t>(prompt.size());
-  result_.seed = sampler_.config().seed;
-  result_.path = path_name(engine.path());
-  result_.backend = engine.backend().name();
-  result_.model_id = engine.model_id();
-  result_.n_fallback_steps = engine.n_fallback_steps();
-  for (const std::int32_t id : prompt) sampler_.accept(id);
-  CYB_ASSIGN(const bool complete, prefill(prompt));
-  if (complete) {
-    CYB_TRY(decode());
-  } else {
-    result_.finish_reason = FinishReason::kCancelled;
+/// What may follow the token that was taken; none where a run of one token is as good.
+Result<std::span<const std::int32_t>> Generator::guesses() {
+  const std::size_t room = user_.engine().ctx_tokens() - user_.position();
+  const std::size_t wanted = answer_.limit() - answer_.size();
+  const std::size_t most = std::min({room, wanted, std::size_t{drafter_->max_tokens()} + 1});
+  if (most < 2) return std::span<const std::int32_t>();
+  tokens_.assign(user_.tokens().begin(), user_.tokens().end());
+  tokens_.push_back(answer_.next());
+  return drafter_->propose(tokens_, static_cast<std::uint32_t>(most - 1), answer_.sampler(),
+                           position() + 1, options_.cancel);
+}
+
+/// Runs the token that was taken with `guesses` after it, and takes those that are what the answer
+/// draws. False: the answer is over, or cancelled.
+Result<bool> Generator::check_guesses(std::span<const std::int32_t> guesses) {
+  std::vector<std::int32_t> ids = {answer_.next()};
+  ids.insert(ids.end(), guesses.begin(), guesses.end());
+  const std::uint32_t before = user_.position();
+  const std::size_t vocab = user_.engine().vocab_size();
+  const LogitsSink sink = [this](std::size_t, std::span<const float> rows) {
+    rows_.assign(rows.begin(), rows.end());
+  };
+  const Answer::Clock::time_point start = Answer::Clock::now();
+  CYB_ASSIGN(const bool ran, completed(user_.advance(ids, sink, options_.cancel)));
+  if (!ran) return false;
+  SpeculationReport& stats = report_.speculation;
+  ++stats.rounds;
+  stats.drafted += guesses.size();
+  bool going_on = true;
+  std::uint32_t n_run = 1;  // tokens of this run that are part of the text
+  for (; going_on; ++n_run) {
+    const std::span<const float> row = std::span(rows_).subspan((n_run - 1) * vocab, vocab);
+    CYB_TRY(answer_.sample(row, before + n_run + left_out_));
+    if (n_run == ids.size() || answer_.next() != ids[n_run]) break;
+    ++stats.accepted;
+    going_on = answer_.take();
+    if (!going_on) break;
   }
-  stream_.finish();
-  result_.text = std::move(stream_.text());
-  finish_timings();
+  answer_.add_time(Answer::ms_since(start), n_run);
+  CYB_TRY(user_.truncate(before + n_run));
+  return going_on;
+}
+
+Result<void> Generator::decode() {
+  const Engine& engine = user_.engine();
+  const bool endless = options_.overflow == Overflow::kShift;
+  const std::uint32_t room = engine.ctx_tokens() - user_.position();
+  std::uint32_t most = options_.max_tokens == 0 ? UINT32_MAX : options_.max_tokens;
+  if (!endless) most = std::min(most, room);
+  answer_.set_limit(most, most <= engine.ctx_tokens());
+  if (most == 0) return {};
+  CYB_TRY(answer_.sample(user_.last_logits(), position()));
+  while (answer_.take()) {
+    std::span<const std::int32_t> ahead;
+    if (drafter_ != nullptr) {
+      auto proposed = guesses();
+      if (!proposed) {
+        CYB_TRY(completed(fail(std::move(proposed).error())));
+        return {};
+      }
+      ahead = *proposed;
+    }
+    CYB_ASSIGN(const bool going_on, ahead.empty() ? advance() : check_guesses(ahead));
+    if (!going_on) return {};
+  }
   return {};
+}
+
+Result<GenerateResult> Generator::run(std::span<const std::int32_t> prompt) {
+  const ContextCut cut = fit_prompt(user_.engine(), prompt, options_);
+  report_.overflow.dropped_prompt_tokens = left_out_ = cut.n_dropped;
+  if (drafter_ != nullptr) {
+    report_.speculation.kind = drafter_->kind();
+    report_.speculation.max_tokens = drafter_->max_tokens();
+  }
+  answer_.begin(cut.kept);
+  CYB_ASSIGN(const bool complete, prefill(cut.kept));
+  if (complete) CYB_TRY(decode());
+  return answer_.finish();
 }
 
 }  // namespace
@@ -243,18 +193,37 @@ std::string_view finish_reason_name(FinishReason reason) noexcept {
   return "length";
 }
 
+std::string_view overflow_name(Overflow overflow) noexcept {
+  switch (overflow) {
+    case Overflow::kError:
+      return "error";
+    case Overflow::kTruncate:
+      return "truncate";
+    case Overflow::kShift:
+      return "shift";
+  }
+  return "error";
+}
+
+Result<SamplingConfig> request_sampling(const Engine& engine, const GenerateOptions& options) {
+  CYB_TRY(check_overrides(options.sampling));
+  SamplingConfig sampling =
+      resolve_sampling(engine.sampling_defaults(), options.sampling, options.seed);
+  CYB_TRY(resolve_texts(engine.tokenizer(), options.sampling, sampling));
+  return sampling;
+}
+
 Result<GenerateResult> generate(Session& session, std::span<const std::int32_t> prompt,
                                 const GenerateOptions& options, const TextSink& on_text) {
   CYB_ASSIGN(Session::Use user, session.use());
   const Engine& engine = user.engine();
   CYB_TRY(engine.check_ids(prompt));
-  const SamplingConfig sampling =
-      resolve_sampling(engine.sampling_defaults(), options.sampling, options.seed);
-  CYB_ASSIGN(Sampler sampler,
-             Sampler::create(sampling, static_cast<std::int32_t>(engine.vocab_size())));
-  Answer answer(user, options, std::move(sampler), split_stops(engine, options.stop), on_text);
-  CYB_TRY(answer.run(prompt));
-  return answer.take();
+  CYB_ASSIGN(const SamplingConfig sampling, request_sampling(engine, options));
+  CYB_ASSIGN(Answer answer, Answer::create(engine, options, sampling, on_text));
+  CYB_ASSIGN(std::unique_ptr<Drafter> drafter,
+             make_drafter(engine, options.speculation, options.row));
+  Generator generator(user, options, std::move(answer), std::move(drafter));
+  return generator.run(prompt);
 }
 
 }  // namespace cyb

@@ -1,9 +1,10 @@
-// Generation: prompt ids to an answer. Text comes out as whole UTF-8 with stop strings held back;
-// every answer reports its seed and timings.
+// Generation: prompt ids to an answer, or to several that share the prompt's KV pages. Text comes
+// out as whole UTF-8 with stop strings held back; every answer reports its seed and timings.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -17,6 +18,24 @@
 
 namespace cyb {
 
+/// What happens to tokens that the context does not hold. kError: a longer prompt is
+/// ContextOverflow, an answer ends with kLength. kTruncate: of a longer prompt the oldest tokens
+/// (after the begin-of-text token) are left out, so that the answer has room for max_tokens, at
+/// most half the context, or a quarter of it. kShift: the same, and where the context is full in
+/// the middle of an answer, the older half is left out and the rest computed anew, as if it had
+/// been the prompt.
+enum class Overflow : std::uint8_t { kError, kTruncate, kShift };
+/// "error", "truncate", "shift".
+std::string_view overflow_name(Overflow overflow) noexcept;
+
+/// Guesses that one run checks together. Neither changes a token: every token is still drawn from
+/// the model's own logits with the random number of its position. 0: off.
+struct SpeculationOptions {
+  std::uint32_t lookup_tokens = 0;  // most tokens that followed the same 3, 2 or 1 tokens earlier
+  std::shared_ptr<Engine> draft{};  // a smaller model of the same vocabulary
+  std::uint32_t draft_tokens = 0;   // most tokens that it goes ahead
+};
+
 struct GenerateOptions {
   std::uint32_t max_tokens = 0;  // 0: to a stop or a full context
   SamplingOverrides sampling{};
@@ -28,6 +47,8 @@ struct GenerateOptions {
   bool ignore_stop_ids = false;  // measure or compare without an early end
   std::stop_token cancel{};
   std::function<void(std::uint32_t done, std::uint32_t total)> prefill_progress{};  // may be empty
+  Overflow overflow = Overflow::kError;
+  SpeculationOptions speculation{};
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled };
@@ -47,6 +68,19 @@ struct GenerateTimings {
   std::uint64_t peak_bytes = 0;                // of the process
 };
 
+/// What did not fit, and was left out.
+struct OverflowReport {
+  Overflow mode = Overflow::kError;
+  std::uint32_t dropped_prompt_tokens = 0, dropped_tokens = 0;  // of the prompt; by shifts
+  std::uint32_t shifts = 0;
+};
+
+struct SpeculationReport {
+  std::string_view kind{};  // "lookup", "draft"; empty: off
+  std::uint32_t max_tokens = 0;
+  std::uint64_t rounds = 0, drafted = 0, accepted = 0;  // runs with guesses; tokens
+};
+
 struct GenerateResult {
   std::string text;
   std::vector<std::int32_t> tokens;  // what was sampled; without the id that ended the answer
@@ -58,6 +92,9 @@ struct GenerateResult {
   GenerateTimings timings;
   std::string path, backend, model_id;
   std::uint32_t n_fallback_steps = 0;  // steps of one forward that ran on the reference
+  std::uint32_t index = 0;             // GenerateOptions::row
+  OverflowReport overflow;
+  SpeculationReport speculation;
 };
 
 /// Whole UTF-8; called from the generating thread.
@@ -69,5 +106,19 @@ using TextSink = std::function<void(std::string_view text)>;
 /// NonFinite, what the engine says.
 Result<GenerateResult> generate(Session& session, std::span<const std::int32_t> prompt,
                                 const GenerateOptions& options, const TextSink& on_text = {});
+
+/// The text of answer `index`, 0 .. n_answers - 1.
+using AnswerSink = std::function<void(std::uint32_t index, std::string_view text)>;
+
+/// `n_answers` answers to one prompt, computed side by side. Answer i has the bits of a generate()
+/// with row = options.row + i and the same seed; the prompt is computed once and its pages are
+/// shared. Afterwards the session holds the prompt and answer 0. The engine needs pages for all of
+/// them (EngineOptions::max_sequences). Errors: as generate(); InvalidInput for no answers,
+/// kShift or speculation with more than one.
+Result<std::vector<GenerateResult>> generate_answers(Session& session,
+                                                     std::span<const std::int32_t> prompt,
+                                                     const GenerateOptions& options,
+                                                     std::uint32_t n_answers,
+                                                     const AnswerSink& on_text = {});
 
 }  // namespace cyb

@@ -3,8 +3,10 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 
 namespace cyb {
 namespace {
@@ -33,6 +35,7 @@ Result<SamplingDefaults> read_sampling(const ConfigTable& config) {
   CYB_ASSIGN(chain.temperature, config.number_or("sampling.temperature", 1.0));
   CYB_ASSIGN(chain.top_p, config.number_or("sampling.top_p", 1.0));
   CYB_ASSIGN(chain.min_p, config.number_or("sampling.min_p", 0.0));
+  CYB_ASSIGN(chain.typical_p, config.number_or("sampling.typical_p", 1.0));
   CYB_ASSIGN(chain.repetition_penalty, config.number_or("sampling.repetition_penalty", 1.0));
   CYB_ASSIGN(const std::int64_t seed, config.integer_or("sampling.seed", 0));
   chain.seed = static_cast<std::uint64_t>(seed);
@@ -49,19 +52,82 @@ Result<SamplingDefaults> read_sampling(const ConfigTable& config) {
   return out;
 }
 
+namespace {
+
+template <class T>
+void take(const std::optional<T>& from, T& to) {
+  if (from) to = *from;
+}
+
+bool asks_for_chance(const SamplingOverrides& o) noexcept {
+  return o.temperature || o.top_k || o.top_p || o.min_p || o.temperature_range ||
+         o.temperature_exponent || o.typical_p || o.top_n_sigma || o.xtc_probability ||
+         o.xtc_threshold || o.mirostat_tau || o.mirostat_eta || !o.order.empty();
+}
+
+void take_values(const SamplingOverrides& o, SamplingConfig& out) {
+  take(o.temperature, out.temperature);
+  take(o.temperature_range, out.temperature_range);
+  take(o.temperature_exponent, out.temperature_exponent);
+  take(o.top_k, out.top_k);
+  take(o.top_p, out.top_p);
+  take(o.min_p, out.min_p);
+  take(o.typical_p, out.typical_p);
+  take(o.top_n_sigma, out.top_n_sigma);
+  take(o.xtc_probability, out.xtc_probability);
+  take(o.xtc_threshold, out.xtc_threshold);
+  take(o.repetition_penalty, out.repetition_penalty);
+  take(o.presence_penalty, out.presence_penalty);
+  take(o.frequency_penalty, out.frequency_penalty);
+  take(o.penalty_last_n, out.penalty_last_n);
+  take(o.dry_multiplier, out.dry_multiplier);
+  take(o.dry_base, out.dry_base);
+  take(o.dry_allowed_length, out.dry_allowed_length);
+  take(o.dry_last_n, out.dry_last_n);
+  take(o.mirostat_tau, out.mirostat_tau);
+  take(o.mirostat_eta, out.mirostat_eta);
+}
+
+}  // namespace
+
+Result<void> check_overrides(const SamplingOverrides& o) {
+  if (o.order.empty()) return {};
+  const std::pair<SamplerKind, bool> given[] = {
+      {SamplerKind::kPenalties,
+       o.repetition_penalty || o.presence_penalty || o.frequency_penalty || o.penalty_last_n},
+      {SamplerKind::kDry,
+       o.dry_multiplier || o.dry_base || o.dry_allowed_length || o.dry_last_n || o.dry_breakers},
+      {SamplerKind::kTemperature, o.temperature || o.temperature_range || o.temperature_exponent},
+      {SamplerKind::kTopNSigma, o.top_n_sigma.has_value()},
+      {SamplerKind::kTopK, o.top_k.has_value()},
+      {SamplerKind::kTopP, o.top_p.has_value()},
+      {SamplerKind::kMinP, o.min_p.has_value()},
+      {SamplerKind::kTypical, o.typical_p.has_value()},
+      {SamplerKind::kXtc, o.xtc_probability || o.xtc_threshold},
+      {SamplerKind::kMirostat, o.mirostat_tau || o.mirostat_eta},
+  };
+  for (const auto& [kind, is_given] : given) {
+    if (!is_given || std::ranges::find(o.order, kind) != o.order.end()) continue;
+    return fail(invalid_input("a value of the sampler " + std::string(sampler_name(kind)) +
+                              " is given, but the order of samplers does not list it"));
+  }
+  return {};
+}
+
 SamplingConfig resolve_sampling(const SamplingDefaults& defaults,
                                 const SamplingOverrides& overrides, std::uint64_t seed) {
   SamplingConfig out = defaults.chain;
-  const bool sampling =
-      overrides.temperature || overrides.top_k || overrides.top_p || overrides.min_p;
+  const bool sampling = asks_for_chance(overrides);
   // A config that says temperature 0 has no temperature to sample with: the key's default.
   if (sampling && out.temperature == 0.0) out.temperature = 1.0;
   if (defaults.greedy && !sampling) out.temperature = 0.0;
-  if (overrides.temperature) out.temperature = *overrides.temperature;
-  if (overrides.top_k) out.top_k = *overrides.top_k;
-  if (overrides.top_p) out.top_p = *overrides.top_p;
-  if (overrides.min_p) out.min_p = *overrides.min_p;
-  if (overrides.repetition_penalty) out.repetition_penalty = *overrides.repetition_penalty;
+  if (overrides.mirostat_tau && *overrides.mirostat_tau > 0) {
+    out.top_k = 0;
+    out.top_p = out.typical_p = 1.0;
+    out.min_p = 0.0;
+  }
+  take_values(overrides, out);
+  out.order = overrides.order;
   if (seed != 0) out.seed = seed;
   if (out.seed == 0) out.seed = system_seed();
   return out;

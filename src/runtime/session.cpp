@@ -89,14 +89,29 @@ Result<void> Session::Use::restart(std::span<const std::int32_t> ids,
 }
 
 Result<void> Session::Use::advance(std::int32_t id, const LogitsSink& sink, std::stop_token stop) {
+  return advance(std::span(&id, 1), sink, std::move(stop));
+}
+
+Result<void> Session::Use::advance(std::span<const std::int32_t> ids, const LogitsSink& sink,
+                                   std::stop_token stop) {
   session_->logits_.clear();
-  if (must_restart(std::uint64_t{position()} + 1)) {
-    CYB_TRY(append(std::span(&id, 1), {.stop = std::move(stop)}));
-    if (sink) sink(0, session_->logits_);
-    return {};
-  }
-  const SequenceStep step{&session_->sequence_, {&id, 1}, LogitRows::kLast};
+  // Where the length decides about the frequencies, each token has its own.
+  if (session_->engine_->length_rule().kind != LengthRule::Kind::kNone)
+    return advance_one_by_one(ids, sink, stop);
+  const SequenceStep step{&session_->sequence_, ids, LogitRows::kAll};
   return session_->engine_->step({&step, 1}, sink, std::move(stop));
+}
+
+Result<void> Session::Use::advance_one_by_one(std::span<const std::int32_t> ids,
+                                              const LogitsSink& sink, const std::stop_token& stop) {
+  std::vector<float> rows;
+  for (const std::int32_t& id : ids) {
+    CYB_TRY(append(std::span(&id, 1), {.stop = stop}));
+    rows.insert(rows.end(), session_->logits_.begin(), session_->logits_.end());
+  }
+  session_->logits_.clear();
+  if (sink) sink(0, rows);
+  return {};
 }
 
 Result<void> Session::Use::truncate(std::uint32_t position) {

@@ -60,6 +60,15 @@ class Session {
     /// Adds one token and hands its logits [V] to `sink` without a copy; last_logits() is void
     /// afterwards. Allocates nothing.
     Result<void> advance(std::int32_t id, const LogitsSink& sink, std::stop_token stop = {});
+    /// The same for several tokens in one run, with the logits of each, [ids, V]. Errors:
+    /// InvalidInput for more than Engine::max_outputs().
+    Result<void> advance(std::span<const std::int32_t> ids, const LogitsSink& sink,
+                         std::stop_token stop = {});
+    /// For runs that join several sequences: Engine::step() itself. last_logits() are gone.
+    Sequence& sequence() noexcept {
+      session_->logits_.clear();
+      return session_->sequence_;
+    }
     /// Logits [V] after the last token of prefill() or append(); empty when there are none.
     std::span<const float> last_logits() const noexcept { return session_->logits_; }
     /// Rolls back to `position` <= position(). Errors: InvalidInput.
