@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a function or a field is added; never for a change that breaks callers. */
-#define CYB_ABI_VERSION 1
+#define CYB_ABI_VERSION 2
 
 typedef struct cyb_error cyb_error;
 typedef struct cyb_model cyb_model;
@@ -63,7 +63,10 @@ typedef struct cyb_model_options {
   int verify;               /* check all hashes first */
   cyb_progress_fn progress; /* may be NULL */
   void* user;
-  int no_fuse; /* every op is a step of its own: slower, to compare */
+  int no_fuse;         /* every op is a step of its own: slower, to compare */
+  const char* kv_type; /* K and V as "f32", "f16", "q8", "q4"; NULL: the backend's own */
+  uint32_t
+      max_guesses; /* most tokens that an answer may guess ahead (lookup_tokens, draft_tokens) */
 } cyb_model_options;
 
 CYB_API void cyb_model_options_init(cyb_model_options* options);
@@ -110,6 +113,11 @@ typedef struct cyb_message {
 /* A piece of the answer: whole UTF-8, `n_bytes` long. Return non-zero to end the answer. */
 typedef int (*cyb_text_fn)(void* user, const char* text, size_t n_bytes);
 
+typedef struct cyb_logit_bias {
+  int32_t id;
+  double bias; /* added to the raw logit; -INFINITY: never */
+} cyb_logit_bias;
+
 typedef struct cyb_answer_options {
   size_t struct_size;
   uint32_t max_tokens; /* 0: to a stop or a full context */
@@ -124,6 +132,25 @@ typedef struct cyb_answer_options {
   size_t n_stops;
   cyb_text_fn on_text; /* may be NULL */
   void* user;
+  /* Since ABI 2. NaN and -1: the model's own or the default, as above. */
+  double temperature_range, temperature_exponent; /* dynamic temperature */
+  double typical_p, top_n_sigma;
+  double xtc_probability, xtc_threshold;
+  double presence_penalty, frequency_penalty;
+  double dry_multiplier, dry_base;
+  double mirostat_tau, mirostat_eta;
+  int64_t penalty_last_n, dry_allowed_length, dry_last_n;
+  const char* const* dry_breakers; /* n_dry_breakers texts; NULL: newline, colon, quote, asterisk */
+  size_t n_dry_breakers;
+  const cyb_logit_bias* logit_bias;
+  size_t n_logit_bias;
+  const char*
+      samplers; /* "temperature,top_p": these only, in this order; NULL: the default order */
+  uint32_t row; /* number of the answer: same prompt and seed, random numbers of its own */
+  const char* overflow;   /* "error", "truncate", "shift"; NULL: error */
+  uint32_t lookup_tokens; /* guesses from the text so far; 0: none. The answer is the same */
+  const cyb_model* draft; /* a smaller model of the same vocabulary that guesses; may be NULL */
+  uint32_t draft_tokens;
 } cyb_answer_options;
 
 CYB_API void cyb_answer_options_init(cyb_answer_options* options);
@@ -132,6 +159,11 @@ CYB_API cyb_error* cyb_session_new(cyb_model* model, cyb_session** session);
 CYB_API void cyb_session_free(cyb_session* session);
 /* Forgets what the session holds. */
 CYB_API cyb_error* cyb_session_reset(cyb_session* session);
+/* Since ABI 2. The tokens that the session holds, with their K and V, to a file (written
+ * atomically) and back. Restoring needs the same model, path, backend and KV type: else the errors
+ * K02, K03; a damaged file is K01. `n_tokens` may be NULL. */
+CYB_API cyb_error* cyb_session_save(cyb_session* session, const char* path);
+CYB_API cyb_error* cyb_session_restore(cyb_session* session, const char* path, uint32_t* n_tokens);
 /* Ends the answer that another thread is waiting for, which then returns with finish reason
  * "cancelled". */
 CYB_API void cyb_session_cancel(cyb_session* session);

@@ -27,6 +27,8 @@ struct ModelOptions {
   std::uint32_t max_sessions = 1;  // full contexts that the KV memory is for
   bool exact = false, no_fallback = false, verify = false, no_fuse = false;
   Progress progress{};
+  std::string kv_type{};          // K and V as f32, f16, q8 or q4; empty: the backend's own
+  std::uint32_t max_guesses = 0;  // most tokens that an answer may guess ahead
 };
 
 struct EncodeOptions {
@@ -51,6 +53,8 @@ class Model {
     c.no_fallback = options.no_fallback ? 1 : 0;
     c.verify = options.verify ? 1 : 0;
     c.no_fuse = options.no_fuse ? 1 : 0;
+    c.kv_type = options.kv_type.empty() ? nullptr : options.kv_type.c_str();
+    c.max_guesses = options.max_guesses;
     c.progress = options.progress ? &call_progress : nullptr;
     c.user = const_cast<Progress*>(&options.progress);
     cyb_model* model = nullptr;

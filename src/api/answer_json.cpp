@@ -43,6 +43,7 @@ std::string timings_json(const GenerateTimings& t) {
 /// Only where something else than the default was asked for.
 std::string extras(const GenerateResult& answer) {
   std::string out;
+  if (answer.reused_tokens > 0) out += fmt::format(R"(,"reused_tokens":{})", answer.reused_tokens);
   if (const OverflowReport& o = answer.overflow; o.mode != Overflow::kError) {
     out += fmt::format(
         R"(,"overflow":{{"mode":{},"dropped_prompt_tokens":{},"dropped_tokens":{},"shifts":{}}})",

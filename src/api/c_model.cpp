@@ -63,6 +63,12 @@ Result<void> open_into(const char* what, const cyb_model_options* given, cyb_mod
   engine_options.allow_fallback = options.no_fallback == 0;
   engine_options.verify = options.verify != 0;
   engine_options.fuse = options.no_fuse == 0;
+  engine_options.max_outputs = std::max(engine_options.max_outputs, options.max_guesses + 1);
+  if (options.kv_type != nullptr) {
+    // A name that no format has is refused by the engine as any other type is.
+    engine_options.kv_dtype = find_dtype(options.kv_type);
+    if (!engine_options.kv_dtype) return fail(invalid_input("kv_type is none of f32, f16, q8, q4"));
+  }
   engine_options.stop = progress.token();
   engine_options.progress = [&](const LoadProgress& p) {
     progress(p.bytes_done, p.bytes_total, p.what);

@@ -4,18 +4,71 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "api/answer_json.hpp"
 #include "api/handles.hpp"
 #include "api/text_check.hpp"
 #include "runtime/chat.hpp"
+#include "runtime/session_file.hpp"
 
 namespace cyb::api {
 namespace {
 
 std::optional<double> unless_nan(double value) {
   return std::isnan(value) ? std::nullopt : std::optional(value);
+}
+
+Result<void> take_count(int64_t given, const char* name, std::optional<std::uint32_t>& to) {
+  if (given < 0) return {};
+  if (given > std::numeric_limits<std::uint32_t>::max())
+    return fail(invalid_input(std::string(name) + " is out of range"));
+  to = static_cast<std::uint32_t>(given);
+  return {};
+}
+
+Result<void> take_samplers(const cyb_answer_options& c, SamplingOverrides& out) {
+  out.temperature_range = unless_nan(c.temperature_range);
+  out.temperature_exponent = unless_nan(c.temperature_exponent);
+  out.typical_p = unless_nan(c.typical_p);
+  out.top_n_sigma = unless_nan(c.top_n_sigma);
+  out.xtc_probability = unless_nan(c.xtc_probability);
+  out.xtc_threshold = unless_nan(c.xtc_threshold);
+  out.presence_penalty = unless_nan(c.presence_penalty);
+  out.frequency_penalty = unless_nan(c.frequency_penalty);
+  out.dry_multiplier = unless_nan(c.dry_multiplier);
+  out.dry_base = unless_nan(c.dry_base);
+  out.mirostat_tau = unless_nan(c.mirostat_tau);
+  out.mirostat_eta = unless_nan(c.mirostat_eta);
+  CYB_TRY(take_count(c.penalty_last_n, "penalty_last_n", out.penalty_last_n));
+  CYB_TRY(take_count(c.dry_allowed_length, "dry_allowed_length", out.dry_allowed_length));
+  CYB_TRY(take_count(c.dry_last_n, "dry_last_n", out.dry_last_n));
+  if (c.dry_breakers != nullptr) out.dry_breakers.emplace();
+  for (std::size_t i = 0; c.dry_breakers != nullptr && i < c.n_dry_breakers; ++i) {
+    CYB_TRY(need(c.dry_breakers[i], "a sequence breaker"));
+    CYB_TRY(check_utf8(c.dry_breakers[i], "a sequence breaker"));
+    out.dry_breakers->emplace_back(c.dry_breakers[i]);
+  }
+  if (c.n_logit_bias != 0) CYB_TRY(need(c.logit_bias, "logit_bias"));
+  for (std::size_t i = 0; i < c.n_logit_bias; ++i)
+    out.logit_bias.push_back({c.logit_bias[i].id, {}, c.logit_bias[i].bias});
+  if (c.samplers == nullptr) return {};
+  CYB_ASSIGN(out.order, parse_samplers(c.samplers));
+  return {};
+}
+
+Result<void> take_ways(const cyb_answer_options& c, GenerateOptions& out) {
+  out.row = c.row;
+  out.speculation.lookup_tokens = c.lookup_tokens;
+  out.speculation.draft_tokens = c.draft_tokens;
+  if (c.draft != nullptr) out.speculation.draft = c.draft->engine;
+  if (c.overflow == nullptr) return {};
+  for (const Overflow mode : {Overflow::kError, Overflow::kTruncate, Overflow::kShift}) {
+    out.overflow = mode;
+    if (overflow_name(mode) == c.overflow) return {};
+  }
+  return fail(invalid_input("overflow is none of error, truncate, shift"));
 }
 
 Result<GenerateOptions> to_options(const cyb_answer_options& c) {
@@ -28,6 +81,8 @@ Result<GenerateOptions> to_options(const cyb_answer_options& c) {
   if (c.top_k > std::numeric_limits<std::uint32_t>::max())
     return fail(invalid_input("top_k is out of range"));
   if (c.top_k >= 0) options.sampling.top_k = static_cast<std::uint32_t>(c.top_k);
+  CYB_TRY(take_samplers(c, options.sampling));
+  CYB_TRY(take_ways(c, options));
   if (c.logprobs >= 0) options.logprobs = static_cast<std::uint32_t>(c.logprobs);
   options.seed = c.seed;
   if (c.n_stops != 0) CYB_TRY(need(c.stops, "stops"));
@@ -77,6 +132,13 @@ void cyb_answer_options_init(cyb_answer_options* options) {
   options->temperature = options->top_p = options->min_p = options->repetition_penalty = kOwn;
   options->top_k = -1;
   options->logprobs = -1;
+  options->temperature_range = options->temperature_exponent = kOwn;
+  options->typical_p = options->top_n_sigma = kOwn;
+  options->xtc_probability = options->xtc_threshold = kOwn;
+  options->presence_penalty = options->frequency_penalty = kOwn;
+  options->dry_multiplier = options->dry_base = kOwn;
+  options->mirostat_tau = options->mirostat_eta = kOwn;
+  options->penalty_last_n = options->dry_allowed_length = options->dry_last_n = -1;
 }
 
 cyb_error* cyb_session_new(cyb_model* model, cyb_session** session) {
@@ -96,6 +158,24 @@ cyb_error* cyb_session_reset(cyb_session* session) {
   return guarded([&]() -> Result<void> {
     CYB_TRY(need(session, "session"));
     return session->session.reset();
+  });
+}
+
+cyb_error* cyb_session_save(cyb_session* session, const char* path) {
+  return guarded([&]() -> Result<void> {
+    CYB_TRY(need(session, "session"));
+    CYB_TRY(need(path, "path"));
+    return save_session(session->session, path, {"api"});
+  });
+}
+
+cyb_error* cyb_session_restore(cyb_session* session, const char* path, uint32_t* n_tokens) {
+  return guarded([&]() -> Result<void> {
+    CYB_TRY(need(session, "session"));
+    CYB_TRY(need(path, "path"));
+    CYB_ASSIGN(const RestoredSession restored, restore_session(session->session, path, "api"));
+    if (n_tokens != nullptr) *n_tokens = restored.n_tokens;
+    return {};
   });
 }
 

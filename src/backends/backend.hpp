@@ -67,7 +67,7 @@ struct KvLayerShape {
 
 struct KvLayout {
   std::vector<KvLayerShape> layers;
-  DType dtype = DType::kF16;  // f32, f16
+  DType dtype = DType::kF16;  // f32, f16, q8, q4 (blocks of 32 channels of one position)
   std::uint32_t page_tokens =
       16;  // positions per page; a page holds K and V of all layers for them
 };
@@ -82,6 +82,14 @@ class KvStore {
   virtual std::uint64_t page_bytes() const noexcept = 0;
   /// Copies one page (copy on write of shared prefixes).
   virtual Result<void> copy_page(std::uint32_t from, std::uint32_t to) = 0;
+  /// A page's bytes [page_bytes()] to and from the host, for a file that the same backend reads
+  /// again. Errors: NotBuilt where the backend keeps them to itself.
+  virtual Result<void> read_page(std::uint32_t /*page*/, std::span<std::byte> /*to*/) const {
+    return fail(not_built("saving the KV pages of this backend"));
+  }
+  virtual Result<void> write_page(std::uint32_t /*page*/, std::span<const std::byte> /*from*/) {
+    return fail(not_built("restoring the KV pages of this backend"));
+  }
 };
 
 /// Kernels of a plan, chosen once. submit() starts a run and copies what it needs of `params`;

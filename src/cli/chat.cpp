@@ -12,11 +12,13 @@
 
 #include "api/text_check.hpp"
 #include "base/file.hpp"
+#include "cli/generation_flags.hpp"
 #include "cli/line_editor.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage.hpp"
 #include "runtime/session.hpp"
+#include "runtime/session_file.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -24,7 +26,8 @@ namespace {
 constexpr std::string_view kHelp = R"(/help         this text
 /reset        forget the conversation (the system message stays)
 /stats        tokens, speed and memory of the last answer
-/save FILE    write the conversation to a new Markdown file
+/save FILE    keep the conversation for /load; as text where the name ends with .md
+/load FILE    go on with a saved conversation
 /quit         end (so does Ctrl-D)
 Ctrl-C ends an answer or clears the line. A line that ends with \ goes on in the next one.
 A message that begins with / needs a space before it.
@@ -43,12 +46,16 @@ class Conversation {
 
   /// False: the chat is over.
   bool command(std::string_view line);
+  Session& session() noexcept { return session_; }
   Result<void> turn(const std::string& text);
 
  private:
   void reset();
   void show_stats();
-  Result<void> save(const std::string& path) const;
+  Result<void> save(const std::string& path);
+  Result<void> save_text(const std::string& path) const;
+  Result<void> load(const std::string& path);
+  std::size_t leave_out_oldest(std::size_t n_turns);
   Result<std::vector<std::int32_t>> prompt(const std::string& text) const;
 
   Context& context_;
@@ -70,7 +77,7 @@ bool Conversation::command(std::string_view line) {
   std::string argument(space == std::string_view::npos ? "" : line.substr(space + 1));
   while (argument.starts_with(' ')) argument.erase(0, 1);
   while (argument.ends_with(' ')) argument.pop_back();
-  if (name != "/save" && !argument.empty()) {
+  if (name != "/save" && name != "/load" && !argument.empty()) {
     context_.output.error(fmt::format("{} with \"{}\": no such command", name, argument),
                           "/help lists the commands. A message that begins with / needs a space "
                           "before it.");
@@ -84,8 +91,9 @@ bool Conversation::command(std::string_view line) {
     context_.output.note("The conversation is forgotten.");
   } else if (name == "/stats") {
     show_stats();
-  } else if (name == "/save") {
-    if (const auto saved = save(argument); !saved) context_.output.error(saved.error().text());
+  } else if (name == "/save" || name == "/load") {
+    const auto done = name == "/save" ? save(argument) : load(argument);
+    if (!done) context_.output.error(done.error().text());
   } else {
     context_.output.error(fmt::format("unknown command {}", name), "/help lists the commands.");
   }
@@ -106,10 +114,11 @@ void Conversation::show_stats() {
       finish_reason_name(last_->finish_reason), t.decode_tps, t.token_ms_mean, t.token_ms_p95,
       last_->prompt_tokens + last_->tokens.size(), session_.engine().ctx_tokens(), last_->path,
       last_->backend, size_text(t.peak_bytes), last_->seed));
+  report_speculation(context_.output, last_->speculation);
 }
 
-Result<void> Conversation::save(const std::string& path) const {
-  if (path.empty()) return fail(usage_error("/save needs a file name: /save chat.md"));
+Result<void> Conversation::save(const std::string& path) {
+  if (path.empty()) return fail(usage_error("/save needs a file name: /save holiday.chat"));
   const auto spoken = [](const ChatMessage& message) { return message.role != "system"; };
   if (std::ranges::none_of(messages_, spoken)) {
     return fail(usage_error(flags_.raw ? "with --raw no conversation is kept: nothing to save"
@@ -119,13 +128,46 @@ Result<void> Conversation::save(const std::string& path) const {
   if (std::filesystem::exists(path, code)) {
     return fail(usage_error(fmt::format("\"{}\" exists: choose another name", path)));
   }
+  if (path.ends_with(".md")) {
+    CYB_TRY(save_text(path));
+  } else {
+    CYB_TRY(save_session(session_, path, {template_name(flags_), messages_}));
+  }
+  context_.output.note(fmt::format("{} messages saved to {}", messages_.size(), path));
+  return {};
+}
+
+Result<void> Conversation::save_text(const std::string& path) const {
   CYB_ASSIGN(AtomicFile file, AtomicFile::create(path));
   for (const ChatMessage& message : messages_) {
     CYB_TRY(file.write(fmt::format("## {}\n\n{}\n\n", message.role, message.content)));
   }
-  CYB_TRY(file.commit());
-  context_.output.note(fmt::format("{} messages saved to {}", messages_.size(), path));
+  return file.commit();
+}
+
+Result<void> Conversation::load(const std::string& path) {
+  if (path.empty()) return fail(usage_error("/load needs a file name: /load holiday.chat"));
+  if (flags_.raw) return fail(usage_error("with --raw there is no conversation to go on with"));
+  CYB_ASSIGN(RestoredSession restored, restore_session(session_, path, template_name(flags_)));
+  if (restored.messages.empty()) {
+    return fail(usage_error(fmt::format("\"{}\" holds a prompt, no conversation", path)));
+  }
+  messages_ = std::move(restored.messages);
+  last_.reset();
+  context_.output.note(fmt::format("{} messages loaded from {}, {} tokens of them computed already",
+                                   messages_.size(), path, restored.n_tokens));
   return {};
+}
+
+/// Forgets the first `n_turns` questions and answers that are still held; how many messages those
+/// were.
+std::size_t Conversation::leave_out_oldest(std::size_t n_turns) {
+  const auto first = std::ranges::find_if(
+      messages_, [](const ChatMessage& message) { return message.role != "system"; });
+  const auto held = static_cast<std::size_t>(messages_.end() - first);
+  const std::size_t n = std::min(held, 2 * n_turns);
+  messages_.erase(first, first + static_cast<std::ptrdiff_t>(n));
+  return n;
 }
 
 Result<std::vector<std::int32_t>> Conversation::prompt(const std::string& text) const {
@@ -139,9 +181,24 @@ Result<std::vector<std::int32_t>> Conversation::prompt(const std::string& text) 
 }
 
 Result<void> Conversation::turn(const std::string& text) {
-  CYB_ASSIGN(const std::vector<std::int32_t> ids, prompt(text));
-  CYB_TRY(check_context(session_.engine(), ids.size(),
-                        flags_.raw ? "the prompt" : "the conversation (/reset forgets it)"));
+  CYB_ASSIGN(std::vector<std::int32_t> ids, prompt(text));
+  if (options_.overflow == Overflow::kError) {
+    CYB_TRY(check_context(session_.engine(), ids.size(),
+                          flags_.raw ? "the prompt" : "the conversation (/reset forgets it)"));
+  }
+  // Whole turns go first: half a message would be read as something that nobody said.
+  std::size_t left_out = 0;
+  const bool may_forget = options_.overflow != Overflow::kError && !flags_.raw;
+  while (may_forget && ids.size() >= session_.engine().ctx_tokens()) {
+    const std::size_t n = leave_out_oldest(1);
+    if (n == 0) break;
+    left_out += n;
+    CYB_ASSIGN(ids, prompt(text));
+  }
+  if (left_out > 0) {
+    context_.output.warning(
+        fmt::format("the context is full: the oldest {} messages were left out", left_out));
+  }
   GenerateOptions options = options_;
   options.cancel = context_.interrupts.begin();
   CYB_TRY(add_preset_stops(session_.engine(), flags_, options.stop));
@@ -158,6 +215,7 @@ Result<void> Conversation::turn(const std::string& text) {
   CYB_TRY(context_.output.result());  // an answer that could not be shown was not stopped by anyone
   if (context_.output.closed()) return {};
   if (!result.text.ends_with('\n')) context_.output.print("\n");
+  report_overflow(context_.output, result.overflow);
   if (result.finish_reason == FinishReason::kCancelled) context_.output.note("(stopped)");
   // A question that was stopped before its answer began is as if it was never asked.
   const bool unanswered = result.finish_reason == FinishReason::kCancelled && result.tokens.empty();
@@ -188,6 +246,20 @@ std::optional<std::string> read_turn(LineEditor& editor, Output& output) {
 }
 
 }  // namespace
+
+std::string template_name(const ChatFlags& flags) {
+  return flags.raw ? "raw" : flags.preset.value_or("own");
+}
+
+Result<void> open_prompt_cache(Output& output, Session& session, const std::string& path,
+                               const ChatFlags& flags) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return {};
+  auto restored = restore_session(session, path, template_name(flags));
+  if (!restored) return fail(std::move(restored).error().in("--prompt-cache"));
+  output.note(fmt::format("{} holds {} tokens", path, restored->n_tokens));
+  return {};
+}
 
 Result<void> check_chat_flags(const ChatFlags& flags) {
   if (flags.raw && (flags.system || flags.preset)) {
@@ -239,6 +311,9 @@ Result<int> run_chat(Context& context, const std::shared_ptr<Engine>& engine,
   if (!flags.raw && !flags.preset && engine->chat_template() == nullptr)
     return fail(engine->chat_error());
   Conversation conversation(context, engine, flags, options);
+  if (flags.prompt_cache) {
+    CYB_TRY(open_prompt_cache(context.output, conversation.session(), *flags.prompt_cache, flags));
+  }
   LineEditor editor(context.interrupts, data_folder() + "/history");
   context.output.note(fmt::format("{} on {}, context {} tokens. /help for help, Ctrl-D to end.",
                                   engine->model().name(), engine->backend().description(),
@@ -254,6 +329,9 @@ Result<int> run_chat(Context& context, const std::shared_ptr<Engine>& engine,
     const auto done = conversation.turn(*text);
     CYB_TRY(context.output.result());
     if (!done) context.output.error(done.error().text());
+  }
+  if (flags.prompt_cache) {
+    CYB_TRY(save_session(conversation.session(), *flags.prompt_cache, {template_name(flags)}));
   }
   return kExitOk;
 }

@@ -13,13 +13,21 @@
 #include "runtime/chat.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/generation.hpp"
+#include "runtime/session.hpp"
 
 namespace cyb::cli {
 
 struct ChatFlags {
   std::optional<std::string> system, preset;
   bool raw = false;  // no template: in a chat each line is a completion of its own
+  std::optional<std::string> prompt_cache{};  // file to start from and to save to
 };
+
+/// "own", the preset, or "raw": what a saved session must agree with.
+std::string template_name(const ChatFlags& flags);
+/// Restores `path` where it exists. Errors: those of restore_session().
+Result<void> open_prompt_cache(Output& output, Session& session, const std::string& path,
+                               const ChatFlags& flags);
 
 /// Errors: Usage for a preset that is none, for a system message that is not UTF-8, for either with
 /// raw.

@@ -111,4 +111,24 @@ Result<void> GenerationFlags::apply(Context& context, const ModelFlags& model, s
   return {};
 }
 
+void report_overflow(Output& output, const OverflowReport& report) {
+  if (report.dropped_prompt_tokens > 0) {
+    output.warning(fmt::format("the context is too small: {} tokens of the prompt were left out",
+                               report.dropped_prompt_tokens));
+  }
+  if (report.shifts > 0) {
+    output.warning(fmt::format("the context was full {} times: {} tokens were left out",
+                               report.shifts, report.dropped_tokens));
+  }
+}
+
+void report_speculation(Output& output, const SpeculationReport& report) {
+  if (report.kind.empty()) return;
+  const double share = report.drafted == 0 ? 0.0
+                                           : 100.0 * static_cast<double>(report.accepted) /
+                                                 static_cast<double>(report.drafted);
+  output.note(fmt::format("speculation ({}): {} of {} guesses were right ({:.0f} %) in {} runs",
+                          report.kind, report.accepted, report.drafted, share, report.rounds));
+}
+
 }  // namespace cyb::cli

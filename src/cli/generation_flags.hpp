@@ -38,6 +38,11 @@ class GenerationFlags {
   std::optional<std::string> overflow_, speculate_, draft_, prompt_cache_;
 };
 
+/// Says what did not fit, as a warning; nothing where all did.
+void report_overflow(Output& output, const OverflowReport& report);
+/// How many guesses were right, as a note.
+void report_speculation(Output& output, const SpeculationReport& report);
+
 /// "lookup" or "lookup:N" as N. Errors: Usage.
 Result<std::uint32_t> read_speculation(std::string_view text);
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "api/model_source.hpp"
@@ -10,11 +11,19 @@
 #include "cli/environment.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage.hpp"
+#include "runtime/context_limit.hpp"
 
 namespace cyb::cli {
 namespace {
 
 constexpr std::uint64_t kMaxContext = std::uint64_t{1} << 24;
+
+std::optional<DType> kv_type(std::string_view name) {
+  for (const DType kind : {DType::kF32, DType::kF16, DType::kQ8, DType::kQ4}) {
+    if (dtype_name(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -46,6 +55,9 @@ void ModelFlags::declare_engine(Options& options) {
 void ModelFlags::declare_context(Options& options) {
   options.integer("--ctx", ctx_, {1, kMaxContext}, "N",
                   "Context in tokens (default: what the model was trained for, at most 32768)");
+  options.optional_text("--kv", kv_, "TYPE",
+                        "K and V of the context as f32, f16, q8 or q4: less memory, less exact "
+                        "(default: f16; f32 on reference and with --exact)");
 }
 
 void ModelFlags::declare_verify(Options& options) {
@@ -64,6 +76,7 @@ EngineOptions ModelFlags::engine_options() const {
   options.fuse = !no_fuse_;
   options.ctx_tokens = static_cast<std::uint32_t>(ctx_.value_or(0));
   options.verify = verify_;
+  if (kv_) options.kv_dtype = kv_type(*kv_);
   return options;
 }
 
@@ -83,6 +96,11 @@ Result<std::shared_ptr<const Model>> ModelFlags::open(Context& context,
   return api::open_model(model_, ModelOptions{.verify_weights = verify_}, source);
 }
 
+Result<void> ModelFlags::check_kv() const {
+  if (!kv_ || kv_type(*kv_)) return {};
+  return fail(usage_error(fmt::format("--kv: \"{}\" is none of f32, f16, q8, q4", *kv_)));
+}
+
 Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context, std::stop_token stop,
                                                  EngineOptions options) const {
   CYB_ASSIGN(std::shared_ptr<const Model> model, open(context, stop));
@@ -94,6 +112,7 @@ Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context,
                                                  std::stop_token stop,
                                                  EngineOptions options) const {
   if (ctx_) CYB_TRY(check_positions(*model, *ctx_, "--ctx"));
+  CYB_TRY(check_kv());
   Progress progress(context.output, "packing weights");
   options.stop = stop;
   options.progress = [&](const LoadProgress& p) {
@@ -121,9 +140,12 @@ Error with_origin(Error error, const EngineOptions& options) {
 Result<void> check_positions(const Model& model, std::uint64_t n_tokens, std::string_view option) {
   const auto positions = model.config().integer_or("architecture.max_position_embeddings", 0);
   if (!positions || *positions <= 0) return {};
-  if (n_tokens <= static_cast<std::uint64_t>(*positions)) return {};
-  return fail(usage_error(fmt::format("{} {} is more than the {} positions of the model", option,
-                                      n_tokens, *positions)));
+  const auto trained =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(*positions, std::int64_t{1} << 30));
+  const ContextLimit limit = context_limit(model.config(), trained);
+  if (n_tokens <= limit.most) return {};
+  return fail(usage_error(fmt::format("{} {} is more than the {} positions of the model: {}",
+                                      option, n_tokens, *positions, limit.reason)));
 }
 
 Result<void> check_context(const Engine& engine, std::uint64_t n_tokens, std::string_view what) {

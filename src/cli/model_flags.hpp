@@ -30,7 +30,7 @@ class ModelFlags {
   void declare_model(Options& options);
   /// --path, --backend, --threads, --exact, --no-fallback, --no-fuse.
   void declare_engine(Options& options);
-  /// --ctx.
+  /// --ctx, --kv.
   void declare_context(Options& options);
   /// --verify.
   void declare_verify(Options& options);
@@ -38,12 +38,15 @@ class ModelFlags {
   const std::string& name() const noexcept { return model_; }
   bool has_threads() const noexcept { return threads_.has_value(); }
   bool has_context() const noexcept { return ctx_.has_value(); }
+  bool has_kv_type() const noexcept { return kv_.has_value(); }
   EngineOptions engine_options() const;
+  /// Errors: Usage for a --kv that is none.
+  Result<void> check_kv() const;
 
   /// Finds or imports the model and opens it, with notes and a progress bar on stderr.
   Result<std::shared_ptr<const Model>> open(Context& context, std::stop_token stop) const;
   /// Engine::load of an opened model with `options`; its notes become warnings. Errors: Usage for a
-  /// --ctx that the model does not have.
+  /// --ctx that the model does not have, for a --kv that is none.
   Result<std::shared_ptr<Engine>> load(Context& context, std::shared_ptr<const Model> model,
                                        std::stop_token stop, EngineOptions options) const;
   /// open(), then load() of it.
@@ -56,6 +59,7 @@ class ModelFlags {
  private:
   std::string model_, path_, backend_;
   std::optional<std::uint64_t> threads_, ctx_;
+  std::optional<std::string> kv_;
   bool exact_ = false, no_fallback_ = false, no_fuse_ = false, verify_ = false;
 };
 

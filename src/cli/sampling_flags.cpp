@@ -29,25 +29,6 @@ std::string names_of_samplers() {
 
 }  // namespace
 
-Result<std::vector<SamplerKind>> read_samplers(std::string_view list) {
-  std::vector<SamplerKind> out;
-  for (const std::string_view name : split_list(list)) {
-    const std::optional<SamplerKind> kind = find_sampler(name);
-    if (!kind) {
-      return fail(
-          usage_error(fmt::format("--samplers: \"{}\" is none of {}", name, names_of_samplers())));
-    }
-    if (std::ranges::find(out, *kind) != out.end()) {
-      return fail(usage_error(fmt::format("--samplers: {} stands twice", name)));
-    }
-    if (!out.empty() && out.back() == SamplerKind::kMirostat) {
-      return fail(usage_error("--samplers: mirostat draws the token, so it must be the last"));
-    }
-    out.push_back(*kind);
-  }
-  return out;
-}
-
 Result<BiasRequest> read_logit_bias(std::string_view text) {
   const auto parts = split_named(text);
   const Error wrong = usage_error(fmt::format(
@@ -145,7 +126,10 @@ Result<void> SamplingFlags::check(bool json) const {
   for (const std::string& stop : stops_) CYB_TRY(api::check_utf8(stop, "--stop"));
   for (const std::string& text : dry_breakers_) CYB_TRY(api::check_utf8(text, "--dry-breaker"));
   for (const std::string& text : logit_biases_) CYB_TRY(read_logit_bias(text));
-  if (samplers_) CYB_TRY(read_samplers(*samplers_));
+  if (samplers_) {
+    if (const auto order = parse_samplers(*samplers_); !order)
+      return fail(usage_error(fmt::format("--samplers: {}", order.error().message())));
+  }
   if (const auto fits = check_overrides(overrides()); !fits) {
     return fail(usage_error(fmt::format("--samplers: {}", fits.error().message())));
   }
@@ -261,7 +245,7 @@ SamplingOverrides SamplingFlags::overrides() const {
   out.dry_last_n = narrow(dry_last_n_);
   if (!dry_breakers_.empty()) out.dry_breakers = dry_breakers_;
   if (samplers_) {
-    if (auto order = read_samplers(*samplers_)) out.order = *std::move(order);
+    if (auto order = parse_samplers(*samplers_)) out.order = *std::move(order);
   }
   for (const std::string& text : logit_biases_) {
     if (auto bias = read_logit_bias(text)) out.logit_bias.push_back(*std::move(bias));

@@ -42,8 +42,6 @@ class SamplingFlags {
   std::vector<std::string> stops_, dry_breakers_, logit_biases_;
 };
 
-/// "temperature,top_p" as kinds in that order. Errors: Usage naming the element.
-Result<std::vector<SamplerKind>> read_samplers(std::string_view list);
 /// "ID=V", or "TEXT=V" for a token by its text (in double quotes where that is a number); V may be
 /// -inf. Errors: Usage.
 Result<BiasRequest> read_logit_bias(std::string_view text);

@@ -95,6 +95,7 @@ constexpr std::array kRules = {
     KeyRule{"sampling.temperature", Rule::kNonNegativeFloat},
     KeyRule{"sampling.top_p", Rule::kNonNegativeFloat},
     KeyRule{"sampling.min_p", Rule::kNonNegativeFloat},
+    KeyRule{"sampling.typical_p", Rule::kPositiveFloat},
     KeyRule{"sampling.repetition_penalty", Rule::kPositiveFloat},
     KeyRule{"sampling.top_k", Rule::kCount},
 };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -50,6 +51,7 @@ struct EngineOptions {
   bool verify = false;              // check hashes of cached packed weights
   std::function<void(const LoadProgress&)> progress{};  // may be empty
   std::stop_token stop{};                               // ends a load with Cancelled
+  std::optional<DType> kv_dtype{};  // f32, f16, q8, q4; else f32 with `exact`, else the backend's
 };
 
 struct LoadReport {
@@ -87,6 +89,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const LoadReport& report() const noexcept { return report_; }
   /// Text of model_id ("blake3:..."), found once.
   const std::string& model_id() const noexcept { return model_id_; }
+  /// What decides the bits of a run besides the model: "curated, cpu (AVX2), kv f16". Engines of
+  /// the same model and numerics may read each other's KV pages.
+  const std::string& numerics() const noexcept { return numerics_; }
 
   std::uint32_t vocab_size() const noexcept { return forward_->vocab_size(); }  // V
   /// min(trained context, capacity): positions a sequence may hold.
@@ -121,6 +126,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// An empty sequence with this engine's limit.
   Sequence new_sequence() const;
   const KvPool& kv_pool() const noexcept { return *kv_; }
+  DType kv_dtype() const noexcept { return kv_->store().layout().dtype; }
 
   /// One ragged forward that joins all steps: each sequence's ids go after its position. After
   /// success every position has advanced and the sink has had the rows of each step that asked for
@@ -153,7 +159,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   LengthRule length_rule_;
   std::vector<std::int32_t> stop_ids_;
   std::vector<std::string> stop_strings_;
-  std::string model_id_;
+  std::string model_id_, numerics_;
   std::uint32_t ctx_tokens_ = 0;
   LoadReport report_;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/chat.hpp"
+#include "runtime/context_limit.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/held_model.hpp"
 #include "runtime/memory.hpp"
@@ -27,12 +28,13 @@ double ms_since(Clock::time_point start) {
 }
 
 std::uint64_t kv_bytes(const KvLayout& layout, std::uint64_t n_pages) {
+  const FormatInfo& format = format_info(layout.dtype);
   std::uint64_t per_token = 0;
   for (const KvLayerShape& layer : layout.layers) {
-    per_token += std::uint64_t{2} * layer.n_kv_heads * layer.head_dim;
+    const std::uint64_t blocks = (layer.head_dim + format.block_values - 1) / format.block_values;
+    per_token += std::uint64_t{2} * layer.n_kv_heads * blocks * format.block_bytes;
   }
-  const FormatInfo& format = format_info(layout.dtype);
-  return per_token * layout.page_tokens * n_pages / format.block_values * format.block_bytes;
+  return per_token * layout.page_tokens * n_pages;
 }
 
 /// OutOfMemory before the system has to kill someone. Unknown memory limits nothing.
@@ -59,6 +61,7 @@ struct Engine::Loader {
   Result<void> build_forward();
   Result<void> set_context();
   Result<void> allocate_kv();
+  std::string describe_numerics() const;
   Result<void> run();
 };
 
@@ -164,10 +167,16 @@ Result<void> Engine::Loader::build_forward() {
 
 Result<void> Engine::Loader::set_context() {
   const std::uint32_t trained = engine.forward_->max_positions();
-  if (options.ctx_tokens > trained) {
+  const ContextLimit limit = context_limit(engine.model_->config(), trained);
+  if (options.ctx_tokens > limit.most) {
     return fail(invalid_config("ctx_tokens", std::to_string(options.ctx_tokens) +
                                                  " is more than the " + std::to_string(trained) +
-                                                 " positions of the model"));
+                                                 " positions of the model: " + limit.reason));
+  }
+  if (options.ctx_tokens > trained) {
+    report.notes.push_back("the context of " + std::to_string(options.ctx_tokens) +
+                           " tokens is longer than the " + std::to_string(trained) +
+                           " that the model states: " + limit.reason);
   }
   engine.ctx_tokens_ =
       options.ctx_tokens != 0 ? options.ctx_tokens : std::min(trained, kDefaultContext);
@@ -177,7 +186,13 @@ Result<void> Engine::Loader::set_context() {
 Result<void> Engine::Loader::allocate_kv() {
   KvLayout layout;
   layout.layers = engine.forward_->kv_layers();
-  layout.dtype = options.exact ? DType::kF32 : engine.backend_->default_kv_dtype();
+  layout.dtype =
+      options.kv_dtype.value_or(options.exact ? DType::kF32 : engine.backend_->default_kv_dtype());
+  const DType kinds[] = {DType::kF32, DType::kF16, DType::kQ8, DType::kQ4};
+  if (std::ranges::find(kinds, layout.dtype) == std::end(kinds)) {
+    return fail(invalid_config("kv_dtype", "\"" + std::string(dtype_name(layout.dtype)) +
+                                               "\" is none of f32, f16, q8, q4"));
+  }
   layout.page_tokens = kPageTokens;
   const std::uint64_t pages_each =
       (std::uint64_t{engine.ctx_tokens_} + kPageTokens - 1) / kPageTokens;
@@ -194,6 +209,19 @@ Result<void> Engine::Loader::allocate_kv() {
   return {};
 }
 
+/// The number of threads changes no bit.
+std::string Engine::Loader::describe_numerics() const {
+  std::string backend = engine.backend_->description();
+  if (const std::size_t comma = backend.find(", "); comma != std::string::npos) {
+    backend = backend.substr(0, comma) + ")";
+  }
+  std::string out(path_name(engine.path()));
+  out += ", " + backend + ", kv " + std::string(dtype_name(engine.kv_dtype()));
+  if (options.exact) out += ", exact";
+  if (!options.fuse) out += ", not fused";
+  return out;
+}
+
 Result<void> Engine::Loader::run() {
   const Clock::time_point start = Clock::now();
   CYB_TRY(check_sizes());
@@ -207,6 +235,7 @@ Result<void> Engine::Loader::run() {
   CYB_TRY(allocate_kv());
   CYB_ASSIGN(const Digest id, engine.model_->model_id());
   engine.model_id_ = digest_text(id);
+  engine.numerics_ = describe_numerics();
   report.mapped_bytes = engine.model_->file_bytes();
   const std::size_t n_rows = engine.forward_->max_tokens();
   engine.ids_.reserve(n_rows);

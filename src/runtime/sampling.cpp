@@ -90,6 +90,29 @@ void take_values(const SamplingOverrides& o, SamplingConfig& out) {
 
 }  // namespace
 
+Result<std::vector<SamplerKind>> parse_samplers(std::string_view list) {
+  std::vector<SamplerKind> out;
+  for (bool more = true; more;) {
+    const std::size_t comma = list.find(',');
+    const std::string name(list.substr(0, comma));
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
+    const std::optional<SamplerKind> kind = find_sampler(name);
+    if (!kind) {
+      std::string all;
+      for (const SamplerKind known : default_samplers())
+        all += (all.empty() ? "" : ", ") + std::string(sampler_name(known));
+      return fail(invalid_input("\"" + name + "\" is no sampler; there are " + all));
+    }
+    if (std::ranges::find(out, *kind) != out.end())
+      return fail(invalid_input("the sampler " + name + " stands twice"));
+    if (!out.empty() && out.back() == SamplerKind::kMirostat)
+      return fail(invalid_input("mirostat draws the token, so it must be the last sampler"));
+    out.push_back(*kind);
+  }
+  return out;
+}
+
 Result<void> check_overrides(const SamplingOverrides& o) {
   if (o.order.empty()) return {};
   const std::pair<SamplerKind, bool> given[] = {

@@ -52,6 +52,9 @@ std::span<const std::string_view> default_dry_breakers() noexcept;
 /// Errors: F31 (wrong type), InvalidConfig{"sampling.method"}.
 Result<SamplingDefaults> read_sampling(const ConfigTable& config);
 
+/// "temperature,top_p" as kinds in that order. Errors: InvalidInput naming the element.
+Result<std::vector<SamplerKind>> parse_samplers(std::string_view list);
+
 /// Errors: InvalidInput for a value of a sampler that a given order does not list: it would be
 /// without effect.
 Result<void> check_overrides(const SamplingOverrides& overrides);

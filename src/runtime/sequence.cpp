@@ -81,6 +81,14 @@ Sequence Sequence::fork() const {
   return copy;
 }
 
+Result<void> Sequence::adopt(std::span<const std::int32_t> ids) {
+  truncate(0);
+  if (ids.size() > limit_tokens_) return fail(context_overflow(ids.size(), limit_tokens_));
+  CYB_TRY(reserve(static_cast<std::uint32_t>(ids.size())));
+  commit(ids);
+  return {};
+}
+
 Result<void> Sequence::unshare_last() {
   if (tokens_.size() % pool_->page_tokens() == 0) return {};
   PageId& page = pages_[tokens_.size() / pool_->page_tokens()];

@@ -22,6 +22,7 @@ class KvPool {
   KvPool(std::shared_ptr<Backend> backend, std::unique_ptr<KvStore> store);
 
   KvStore& store() noexcept { return *store_; }
+  const KvStore& store() const noexcept { return *store_; }
   std::uint32_t page_tokens() const noexcept { return page_tokens_; }
   std::uint64_t page_bytes() const noexcept { return store_->page_bytes(); }
   std::uint32_t n_pages() const noexcept { return store_->n_pages(); }
@@ -56,6 +57,10 @@ class Sequence {
   void truncate(std::uint32_t position) noexcept;
   /// A sequence of the same tokens that shares all pages.
   Sequence fork() const;
+  /// Holds exactly `ids` on pages of its own, whose K and V the caller writes to pool().store()
+  /// before anything runs. Errors: ContextOverflow, OutOfMemory{"kv cache"}; then it is empty.
+  Result<void> adopt(std::span<const std::int32_t> ids);
+  KvPool& pool() const noexcept { return *pool_; }
 
  private:
   friend class Engine;

@@ -69,6 +69,7 @@ class Session {
       session_->logits_.clear();
       return session_->sequence_;
     }
+    const Sequence& sequence() const noexcept { return session_->sequence_; }
     /// Logits [V] after the last token of prefill() or append(); empty when there are none.
     std::span<const float> last_logits() const noexcept { return session_->logits_; }
     /// Rolls back to `position` <= position(). Errors: InvalidInput.

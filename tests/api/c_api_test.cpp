@@ -133,6 +133,61 @@ TEST_F(Api, HandlesMayGoInAnyOrder) {
   cyb_answer_free(answer);
 }
 
+TEST_F(Api, SamplersAnswersAndGuesses) {
+  const auto model = cyb::Model::open(model_folder, {.max_sessions = 3, .max_guesses = 6});
+  ASSERT_TRUE(model) << model.error().text();
+  const auto ask = [&](cyb::AnswerOptions options) {
+    auto session = cyb::Session::create(*model);
+    options.max_tokens = 12;
+    options.seed = 9;
+    auto answer = session->complete("the cat sat on the cat", options);
+    EXPECT_TRUE(answer) << answer.error().text();
+    const auto ids = answer->tokens();
+    return std::vector<std::int32_t>(ids.begin(), ids.end());
+  };
+  const auto plain = ask({.temperature = 1.0});
+  EXPECT_NE(ask({.temperature = 1.0, .row = 1}), plain);
+  EXPECT_EQ(ask({.temperature = 1.0, .lookup_tokens = 5}), plain);
+  EXPECT_EQ(ask({.temperature = 1.0, .draft = *model, .draft_tokens = 3}), plain);
+  EXPECT_EQ(ask({.temperature = 1.0, .samplers = "temperature"}), plain);
+  EXPECT_NE(ask({.temperature = 1.0, .presence_penalty = 5.0}), plain);
+  const auto forced = ask({.logit_bias = {{70, 1000.0}}});
+  EXPECT_EQ(forced, std::vector<std::int32_t>(12, 70));
+  auto session = cyb::Session::create(*model);
+  const auto refused = [&](cyb::AnswerOptions options) {
+    const auto answer = session->complete("a", options);
+    return answer ? std::string() : std::string(answer.error().code());
+  };
+  EXPECT_EQ(refused({.samplers = "top_q"}), "InvalidInput");
+  EXPECT_EQ(refused({.top_p = 0.5, .samplers = "temperature"}), "InvalidInput");
+  EXPECT_EQ(refused({.typical_p = 1.5}), "InvalidConfig");
+  EXPECT_EQ(refused({.overflow = "fall"}), "InvalidInput");
+  EXPECT_EQ(refused({.lookup_tokens = 60}), "InvalidInput");
+  EXPECT_FALSE(cyb::Model::open(model_folder, {.kv_type = "q5"}));
+}
+
+TEST_F(Api, ASessionIsSavedAndRestored) {
+  const auto model = cyb::Model::open(model_folder, {.max_sessions = 2, .kv_type = "q8"});
+  ASSERT_TRUE(model) << model.error().text();
+  const std::string text = "one two three four five six seven eight nine ten eleven twelve";
+  auto first = cyb::Session::create(*model), second = cyb::Session::create(*model);
+  const auto before = first->complete(text, {.max_tokens = 8});
+  ASSERT_TRUE(before) << before.error().text();
+  const std::string path = folder.file("kept.chat");
+  ASSERT_TRUE(first->save(path));
+  const auto restored = second->restore(path);
+  ASSERT_TRUE(restored) << restored.error().text();
+  EXPECT_GE(*restored, 16u);
+  const auto after = second->complete(text, {.max_tokens = 8});
+  EXPECT_EQ(after->text(), before->text());
+  EXPECT_GE(nlohmann::json::parse(after->json())["reused_tokens"].get<int>(), 16);
+  const auto other = cyb::Model::open(model_folder, {.kv_type = "f16"});
+  auto third = cyb::Session::create(*other);
+  const auto refused = third->restore(path);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), "K03");
+}
+
 TEST_F(Api, ImportGivesAReport) {
   const auto report = cyb::import_model(model_folder, folder.file("m.model"), "by-api");
   ASSERT_TRUE(report) << report.error().text();

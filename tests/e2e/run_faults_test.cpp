@@ -69,9 +69,11 @@ TEST_F(Talker, ContextOverflowSaysHowMuchAndWhatToDo) {
 TEST_F(Talker, MoreContextThanTheModelHasIsAUsageError) {
   const ProcessResult run_result = run({"run", "--raw", "x", "--ctx", "129"});
   EXPECT_EQ(run_result.exit_code, 1);
-  EXPECT_EQ(run_result.err,
-            "error: --ctx 129 is more than the 128 positions of the model\nSee: cyb-llm run "
-            "--help\n");
+  EXPECT_EQ(
+      run_result.err,
+      "error: --ctx 129 is more than the 128 positions of the model: it has no rope_scaling that "
+      "reaches further\nSee: cyb-llm run "
+      "--help\n");
   const ProcessResult bench = run({"bench", "-p", "4096", "-r", "1"});
   EXPECT_EQ(bench.exit_code, 1);
   EXPECT_NE(bench.err.find("-p 4096 is more than the 128 positions"), std::string::npos);

@@ -10,7 +10,7 @@ namespace {
 TEST(HfImport, GenerationConfig) {
   Checkpoint checkpoint("llama2");
   checkpoint.edit("generation_config.json", [](nlohmann::json& g) {
-    g = {{"do_sample", true},      {"temperature", 0.6}, {"top_p", 0.9},
+    g = {{"do_sample", true},      {"temperature", 0.6}, {"top_p", 0.9},         {"typical_p", 0.8},
          {"eos_token_id", {5, 6}}, {"num_beams", 4},     {"length_penalty", 1.0}};
   });
   const auto draft = checkpoint.import();
@@ -18,6 +18,7 @@ TEST(HfImport, GenerationConfig) {
   EXPECT_EQ(text_at(*draft, "sampling.method"), "chain");
   EXPECT_EQ(number_at(*draft, "sampling.temperature"), 0.6);
   EXPECT_EQ(number_at(*draft, "sampling.top_p"), 0.9);
+  EXPECT_EQ(number_at(*draft, "sampling.typical_p"), 0.8);
   EXPECT_EQ(number_at(*draft, "sampling.top_k"), 50);  // transformers' default
   ASSERT_EQ(checkpoint.report.stops.size(), 2u);
   EXPECT_EQ(checkpoint.report.stops[0].id, 5);

@@ -323,7 +323,9 @@ TEST_F(SessionTest, OneOverflowStopsTheWholeRun) {
 
 TEST_F(SessionTest, AContextLongerThanTheModelIsRefused) {
   const auto loaded = Engine::load(tiny_model("llama2"), backend_, {.ctx_tokens = 129});
-  CYB_EXPECT_ERROR(loaded, "config: ctx_tokens: 129 is more than the 128 positions of the model");
+  CYB_EXPECT_ERROR(loaded,
+                   "config: ctx_tokens: 129 is more than the 128 positions of the model: it has no "
+                   "rope_scaling that reaches further");
   EXPECT_EQ(engine()->ctx_tokens(), 128u);
 }
 

@@ -1,12 +1,14 @@
 // CpuKvStore: pages of 16 positions. Per layer of a page: K as [G][D][16] (16 keys fill the lanes),
-// V as [G][16][Dp], Dp = D rounded up to 16. Anonymous memory: untouched pages cost nothing; stale
-// bytes are never read as keys (attention masks by position).
+// V as [G][16][Dp], Dp = D rounded up to 16, in f32 or f16; q8 and q4 as KvCodes says. Anonymous
+// memory: untouched pages cost nothing; stale bytes are never read as keys (attention masks by
+// position).
 #pragma once
 
 #include <vector>
 
 #include "backends/backend.hpp"
 #include "backends/cpu/kernels/table.hpp"
+#include "backends/cpu/kv_codes.hpp"
 #include "tensor/buffer.hpp"
 
 namespace cyb::cpu {
@@ -20,14 +22,34 @@ class CpuKvStore final : public KvStore {
   std::uint64_t page_bytes() const noexcept override { return page_bytes_; }
   Result<void> copy_page(std::uint32_t from, std::uint32_t to) override;
 
+  Result<void> read_page(std::uint32_t page, std::span<std::byte> to) const override;
+  Result<void> write_page(std::uint32_t page, std::span<const std::byte> from) override;
+
   bool f32() const noexcept { return layout_.dtype == DType::kF32; }
-  std::size_t element_bytes() const noexcept { return f32() ? 4 : 2; }
-  /// K of one head in one page: [D][16].
+  /// Blocks instead of floats: a page is read through read_k() and read_v().
+  bool quantised() const noexcept {
+    return layout_.dtype == DType::kQ8 || layout_.dtype == DType::kQ4;
+  }
+
+  /// One position of one head.
+  struct Slot {
+    std::uint32_t page, layer, head;
+    std::size_t slot;  // position in the page, 0..15
+  };
+  /// k, v [D]; `scratch`: D halves.
+  void write(const KernelTable& kernels, const Slot& at, const float* k, const float* v,
+             std::uint16_t* scratch) noexcept;
+  /// K of one head in one page as f32 [D][16], in place or in `to`.
+  const float* read_k(const KernelTable& kernels, const Slot& at, float* to) noexcept;
+  /// V [16][Dp].
+  const float* read_v(const KernelTable& kernels, const Slot& at, float* to) noexcept;
+
+  /// K of one head in one page: [D][16] floats, or codes.
   std::byte* k(std::uint32_t page, std::uint32_t layer, std::uint32_t head) noexcept {
     const Layer& l = layers_[layer];
     return memory_.data() + page * page_bytes_ + l.k_offset + head * l.k_head_bytes;
   }
-  /// V of one head in one page: [16][Dp].
+  /// V of one head in one page: [16][Dp] floats, or codes.
   std::byte* v(std::uint32_t page, std::uint32_t layer, std::uint32_t head) noexcept {
     const Layer& l = layers_[layer];
     return memory_.data() + page * page_bytes_ + l.v_offset + head * l.v_head_bytes;
@@ -38,6 +60,9 @@ class CpuKvStore final : public KvStore {
     std::uint64_t k_offset, v_offset, k_head_bytes, v_head_bytes;
   };
   CpuKvStore() = default;
+  KvCodes codes(std::uint32_t layer) const noexcept {
+    return {layout_.dtype, layout_.layers[layer].head_dim};
+  }
 
   KvLayout layout_;
   std::uint32_t n_pages_ = 0;

@@ -30,6 +30,7 @@ struct Item {
 
 struct ItemScratch {
   float *q, *o, *max, *sum, *part_o, *part_max, *part_sum, *attend;
+  float* pages;  // a chunk's K and V as f32, where they are stored as codes
   std::int64_t *lo, *hi;
 };
 
@@ -95,7 +96,8 @@ class AttentionStep final : public CpuStep {
   std::size_t partial_floats() const noexcept { return queries() * (heads_.padded + 2); }
   std::size_t scratch_floats() const noexcept {
     return queries() * (heads_.dim + 2 * heads_.padded + 4 + 4) +
-           attend_scratch_floats(heads_.padded, queries()) + 64;
+           attend_scratch_floats(heads_.padded, queries()) + 64 +
+           2 * kPagesPerChunk * heads_.padded * kPageTokens;
   }
   ItemScratch scratch(std::byte* base) const noexcept {
     ItemScratch s{};
@@ -110,6 +112,7 @@ class AttentionStep final : public CpuStep {
     s.part_max = s.sum + n;
     s.part_sum = s.part_max + n;
     s.attend = s.part_sum + n;
+    s.pages = s.attend + attend_scratch_floats(heads_.padded, n);
     return s;
   }
   float* partial(const Run& run, std::size_t i) const noexcept {
@@ -143,20 +146,8 @@ class AttentionStep final : public CpuStep {
     std::memcpy(temp, run.f32(in_[1]) + at, heads_.dim * sizeof(float));
     prepare(run, row, in_[4], temp);
     const float* v = run.f32(in_[2]) + at;
-    std::byte* k_page = run.kv->k(page, layer, static_cast<std::uint32_t>(head));
-    std::byte* v_page = run.kv->v(page, layer, static_cast<std::uint32_t>(head));
-    if (run.kv->f32()) {
-      auto* k_to = reinterpret_cast<float*>(k_page) + slot;
-      for (std::size_t d = 0; d < heads_.dim; ++d) k_to[kPageTokens * d] = temp[d];
-      std::memcpy(reinterpret_cast<float*>(v_page) + slot * heads_.padded, v,
-                  heads_.dim * sizeof(float));
-      return;
-    }
-    auto* half = reinterpret_cast<std::uint16_t*>(temp + heads_.padded);
-    run.k->to_f16(temp, heads_.dim, half);
-    auto* k_to = reinterpret_cast<std::uint16_t*>(k_page) + slot;
-    for (std::size_t d = 0; d < heads_.dim; ++d) k_to[kPageTokens * d] = half[d];
-    run.k->to_f16(v, heads_.dim, reinterpret_cast<std::uint16_t*>(v_page) + slot * heads_.padded);
+    run.kv->write(*run.k, {page, layer, static_cast<std::uint32_t>(head), slot}, temp, v,
+                  reinterpret_cast<std::uint16_t*>(temp + heads_.padded));
   }
 
   static const SequenceSpan& sequence_of(const Run& run, std::size_t row) noexcept {
@@ -222,14 +213,22 @@ class AttentionStep final : public CpuStep {
     const std::size_t n = std::min(kPagesPerChunk, last_page + 1 - first_page);
     for (std::size_t i = 0; i < n; ++i) {
       const std::uint32_t page = item.sequence->pages[first_page + i];
-      k_pages[i] = run.kv->k(page, a_.layer, static_cast<std::uint32_t>(item.head));
-      v_pages[i] = run.kv->v(page, a_.layer, static_cast<std::uint32_t>(item.head));
+      const auto head = static_cast<std::uint32_t>(item.head);
+      k_pages[i] = run.kv->k(page, a_.layer, head);
+      v_pages[i] = run.kv->v(page, a_.layer, head);
+      if (!run.kv->quantised()) continue;
+      float* k = s.pages + 2 * i * heads_.padded * kPageTokens;
+      float* v = k + heads_.padded * kPageTokens;
+      k_pages[i] =
+          reinterpret_cast<const std::byte*>(run.kv->read_k(*run.k, {page, a_.layer, head, 0}, k));
+      v_pages[i] =
+          reinterpret_cast<const std::byte*>(run.kv->read_v(*run.k, {page, a_.layer, head, 0}, v));
     }
     run.k->attend({.k_pages = k_pages,
                    .v_pages = v_pages,
                    .n_pages = n,
                    .first_key = first_key,
-                   .f32 = run.kv->f32(),
+                   .f32 = run.kv->f32() || run.kv->quantised(),
                    .head_dim = heads_.dim,
                    .q = s.q,
                    .lo = s.lo,

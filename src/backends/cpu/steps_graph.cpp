@@ -66,23 +66,11 @@ class KvCacheStep final : public CpuStep {
 
   void write(const Run& run, const SequenceSpan& sequence, std::size_t head, std::size_t row,
              std::size_t at, std::uint16_t* half) const noexcept {
-    const std::size_t position = sequence.past_tokens + row, slot = position % kPageTokens,
-                      padded = round_up(dim_, 16);
+    const std::size_t position = sequence.past_tokens + row, slot = position % kPageTokens;
     const std::uint32_t page = sequence.pages[position / kPageTokens];
     const auto h = static_cast<std::uint32_t>(head);
     const float *k = run.f32(k_) + at, *v = run.f32(v_) + at;
-    if (run.kv->f32()) {
-      auto* to = reinterpret_cast<float*>(run.kv->k(page, layer_, h)) + slot;
-      for (std::size_t d = 0; d < dim_; ++d) to[kPageTokens * d] = k[d];
-      std::memcpy(reinterpret_cast<float*>(run.kv->v(page, layer_, h)) + slot * padded, v,
-                  dim_ * sizeof(float));
-      return;
-    }
-    run.k->to_f16(k, dim_, half);
-    auto* to = reinterpret_cast<std::uint16_t*>(run.kv->k(page, layer_, h)) + slot;
-    for (std::size_t d = 0; d < dim_; ++d) to[kPageTokens * d] = half[d];
-    run.k->to_f16(v, dim_,
-                  reinterpret_cast<std::uint16_t*>(run.kv->v(page, layer_, h)) + slot * padded);
+    run.kv->write(*run.k, {page, layer_, h, slot}, k, v, half);
   }
 
   /// Positions [lo, hi) of one page and head; `at`: where position lo goes.
@@ -97,24 +85,11 @@ class KvCacheStep final : public CpuStep {
     const std::uint32_t page = sequence.pages[piece.lo / kPageTokens];
     const auto h = static_cast<std::uint32_t>(piece.head);
     float *k = run.out(k_out_) + piece.at, *v = run.out(v_out_) + piece.at;
-    const float *k_page, *v_page;  // [D][16], [16][Dp]
-    if (run.kv->f32()) {
-      k_page = reinterpret_cast<const float*>(run.kv->k(page, layer_, h));
-    } else {
-      run.k->from_f16(reinterpret_cast<const std::uint16_t*>(run.kv->k(page, layer_, h)),
-                      dim_ * kPageTokens, values);
-      k_page = values;
-    }
+    const float* k_page = run.kv->read_k(*run.k, {page, layer_, h, 0}, values);  // [D][16]
     for (std::size_t i = 0; i < piece.hi - piece.lo; ++i) {
       for (std::size_t d = 0; d < dim_; ++d) k[i * dim_ + d] = k_page[kPageTokens * d + slot + i];
     }
-    if (run.kv->f32()) {
-      v_page = reinterpret_cast<const float*>(run.kv->v(page, layer_, h));
-    } else {
-      run.k->from_f16(reinterpret_cast<const std::uint16_t*>(run.kv->v(page, layer_, h)),
-                      padded * kPageTokens, values);
-      v_page = values;
-    }
+    const float* v_page = run.kv->read_v(*run.k, {page, layer_, h, 0}, values);  // [16][Dp]
     for (std::size_t i = 0; i < piece.hi - piece.lo; ++i)
       std::memcpy(v + i * dim_, v_page + (slot + i) * padded, dim_ * sizeof(float));
   }

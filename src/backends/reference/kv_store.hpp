@@ -1,5 +1,6 @@
-// KV pages of the reference: per page and layer K [G, page_tokens, D], then V likewise; f32, or f16
-// rounded on write. KvAccess is what steps use: rows of one sequence as f32 [G, n, D].
+// KV pages of the reference: per page and layer K [G, page_tokens, D], then V likewise; f32, or
+// f16, q8 or q4 rounded on write (rows of whole blocks). KvAccess is what steps use: rows of one
+// sequence as f32 [G, n, D].
 #pragma once
 
 #include <memory>
@@ -38,6 +39,8 @@ class ReferenceKvStore final : public KvStore, public KvAccess {
   std::uint32_t n_pages() const noexcept override { return n_pages_; }
   std::uint64_t page_bytes() const noexcept override { return page_bytes_; }
   Result<void> copy_page(std::uint32_t from, std::uint32_t to) override;
+  Result<void> read_page(std::uint32_t page, std::span<std::byte> to) const override;
+  Result<void> write_page(std::uint32_t page, std::span<const std::byte> from) override;
 
   const KvLayout& access_layout() const noexcept override { return layout_; }
   std::uint32_t access_pages() const noexcept override { return n_pages_; }
@@ -55,7 +58,6 @@ class ReferenceKvStore final : public KvStore, public KvAccess {
   KvLayout layout_;
   std::uint32_t n_pages_ = 0;
   std::uint64_t page_bytes_ = 0;
-  std::size_t element_bytes_ = 4;
   std::vector<std::uint64_t> layer_offsets_;  // bytes inside a page
 };
 

@@ -1,12 +1,14 @@
 // run: one answer to a prompt, streamed; without a prompt at a terminal, a chat.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "api/answer_json.hpp"
 #include "cli/chat.hpp"
 #include "cli/command.hpp"
 #include "cli/commands/run_tensors.hpp"
+#include "cli/generation_flags.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
 #include "cli/sampling_flags.hpp"
@@ -15,6 +17,7 @@
 #include "runtime/chat.hpp"
 #include "runtime/generation.hpp"
 #include "runtime/session.hpp"
+#include "runtime/session_file.hpp"
 #include "runtime/tensor_session.hpp"
 
 namespace cyb::cli {
@@ -25,10 +28,12 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm run smollm2 --temperature 0.8 --seed 7 "Tell me a story." > story.txt
   git diff | cyb-llm run coder --system "You review code." --max-tokens 300
   cyb-llm run base-model --raw "Once upon a time"
+  cyb-llm run smollm2 --answers 3 --temperature 1 --json "Name a colour."
+  cyb-llm run coder --speculate lookup --prompt-cache book.cache --prompt-file book.txt
   cyb-llm run detector.onnx --input images=photo.npy --output results
 Without PROMPT: standard input where it is a pipe or file, a chat where it is a terminal (/help there).
-Sampling that you do not set comes from the model; --temperature, --top-k, --top-p or --min-p turn a greedy default into
-sampling, --temperature 0 turns it off. Without --max-tokens an answer ends at a stop or when the context is full.
+Sampling that you do not set comes from the model; a temperature, a filter such as --top-p or --samplers turns a greedy
+default into sampling, --temperature 0 turns it off. Without --max-tokens an answer ends at a stop or when the context is full.
 A text that begins with - goes after --: cyb-llm run MODEL -- "-v means what?"
 The weights are used as they are; --verify checks their hashes first (as `cyb-llm verify` does).
 Ctrl-C ends the answer (exit code 5).)";
@@ -59,9 +64,16 @@ class RunCommand final : public Command {
   Result<std::vector<std::int32_t>> prompt_ids(const Engine& engine, const std::string& text) const;
   Result<int> run_tensors(Context& context, std::stop_token stop);
   Result<int> answer(Context& context, Engine& engine, const std::string& text);
+  Result<std::vector<GenerateResult>> generate_for(Context& context, Session& session,
+                                                   std::span<const std::int32_t> ids,
+                                                   GenerateOptions options);
+  void show(Context& context, std::span<const GenerateResult> results) const;
+  Result<int> finish(Context& context, const Engine& engine,
+                     std::span<const GenerateResult> results) const;
 
   ModelFlags model_;
   SamplingFlags sampling_;
+  GenerationFlags generation_;
   ChatFlags chat_;
   TensorFlags tensors_;
   std::optional<std::string> prompt_, prompt_file_;
@@ -80,6 +92,7 @@ void RunCommand::declare(Options& options) {
       "--raw", chat_.raw,
       "Plain completion without a chat template; control tokens in the prompt are read as such");
   sampling_.declare(options);
+  generation_.declare(options);
   tensors_.declare(options);
   model_.declare_context(options);
   model_.declare_engine(options);
@@ -110,6 +123,8 @@ Result<std::string> RunCommand::read_prompt(const Context& context) const {
 Result<int> RunCommand::run(Context& context) {
   CYB_TRY(check_chat_flags(chat_));
   CYB_TRY(sampling_.check(json_));
+  CYB_TRY(generation_.check(is_chat(context)));
+  CYB_TRY(model_.check_kv());
   const std::stop_token stop = context.interrupts.begin();
   if (tensors_.given()) return run_tensors(context, stop);
   CYB_TRY(Output::check_writable());
@@ -126,25 +141,35 @@ Result<int> RunCommand::run(Context& context) {
   }
   CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
   CYB_TRY(refuse_tensor_model(*model));
+  EngineOptions engine_options = model_.engine_options();
+  generation_.apply(engine_options);
   CYB_ASSIGN(const std::shared_ptr<Engine> engine,
-             model_.load(context, std::move(model), stop, model_.engine_options()));
+             model_.load(context, std::move(model), stop, engine_options));
   CYB_ASSIGN(const std::string warning, preset_warning(*engine, chat_));
   if (!warning.empty()) context.output.warning(warning);
   for (const std::string& name : sampling_.without_effect(engine->sampling_defaults())) {
     context.output.note(fmt::format("{} has no effect: the answer is greedy", name));
   }
+  for (const std::string& name : sampling_.without_partner(engine->sampling_defaults())) {
+    context.output.note(fmt::format("{} has no effect: what it belongs to is off", name));
+  }
   if (!is_chat(context)) return answer(context, *engine, text);
-  return run_chat(context, engine, chat_, sampling_.generate_options());
+  GenerateOptions options = sampling_.generate_options();
+  CYB_TRY(generation_.apply(context, model_, stop, options));
+  chat_.prompt_cache = generation_.prompt_cache();
+  return run_chat(context, engine, chat_, options);
 }
 
 Result<int> RunCommand::run_tensors(Context& context, std::stop_token stop) {
   std::vector<std::string> text_only = sampling_.given();
+  for (std::string& name : generation_.given()) text_only.push_back(std::move(name));
   if (prompt_) text_only.emplace_back("a prompt");
   if (prompt_file_) text_only.emplace_back("--prompt-file");
   if (chat_.system) text_only.emplace_back("--system");
   if (chat_.preset) text_only.emplace_back("--chat");
   if (chat_.raw) text_only.emplace_back("--raw");
   if (model_.has_context()) text_only.emplace_back("--ctx");
+  if (model_.has_kv_type()) text_only.emplace_back("--kv");
   if (!text_only.empty()) {
     return fail(usage_error(fmt::format(
         "--input and --output are for a model of tensors, {} for one of text", text_only[0])));
@@ -171,41 +196,90 @@ Result<std::vector<std::int32_t>> RunCommand::prompt_ids(const Engine& engine,
   return encode_messages(engine, chat_, messages);
 }
 
-Result<int> RunCommand::answer(Context& context, Engine& engine, const std::string& text) {
-  CYB_ASSIGN(const std::vector<std::int32_t> ids, prompt_ids(engine, text));
-  CYB_TRY(check_context(engine, ids.size(), "the prompt"));
-  Session session(engine.shared_from_this());
-  GenerateOptions options = sampling_.generate_options();
-  CYB_TRY(add_preset_stops(engine, chat_, options.stop));
+/// One answer streams; several come one after the other once all are there.
+Result<std::vector<GenerateResult>> RunCommand::generate_for(Context& context, Session& session,
+                                                             std::span<const std::int32_t> ids,
+                                                             GenerateOptions options) {
   options.cancel = context.interrupts.begin();
   Progress progress(context.output, "reading the prompt",
-                    engine.backend().name() == "reference" || ids.size() > 256);
+                    session.engine().backend().name() == "reference" || ids.size() > 256);
   options.prefill_progress = [&](std::uint32_t done, std::uint32_t total) {
     progress.update(done, total, "");
   };
-  const auto on_text = [&](std::string_view piece) {
+  const bool streams = !json_ && generation_.n_answers() == 1;
+  const auto on_text = [&](std::uint32_t, std::string_view piece) {
     progress.clear();
     if (!context.output.print(piece)) context.interrupts.stop();
   };
-  CYB_ASSIGN(const GenerateResult result,
-             generate(session, ids, options, json_ ? TextSink() : TextSink(on_text)));
+  CYB_ASSIGN(std::vector<GenerateResult> results,
+             generate_answers(session, ids, options, generation_.n_answers(),
+                              streams ? AnswerSink(on_text) : AnswerSink()));
   progress.clear();
+  return results;
+}
+
+void RunCommand::show(Context& context, std::span<const GenerateResult> results) const {
+  const bool with_logprobs = sampling_.generate_options().logprobs.has_value();
   if (json_) {
-    context.output.line(api::answer_json(result, options.logprobs.has_value()));
-  } else if (!result.text.ends_with('\n')) {
-    context.output.print("\n");
+    context.output.line(results.size() == 1 ? api::answer_json(results[0], with_logprobs)
+                                            : api::answers_json(results, with_logprobs));
+    return;
   }
-  CYB_TRY(context.output.result());  // what could not be written was not cancelled by anyone
-  if (context.output.closed()) return kExitOk;
-  if (result.finish_reason == FinishReason::kCancelled) {
-    context.output.note(fmt::format("cancelled after {} tokens", result.tokens.size()));
+  for (const GenerateResult& result : results) {
+    if (results.size() > 1) {
+      context.output.print(
+          fmt::format("[answer {} of {}]\n{}", result.index + 1, results.size(), result.text));
+    }
+    if (!result.text.ends_with('\n')) context.output.print("\n");
+  }
+}
+
+/// What is to be said after the answers, and the exit code.
+Result<int> RunCommand::finish(Context& context, const Engine& engine,
+                               std::span<const GenerateResult> results) const {
+  const auto any = [&](FinishReason reason) {
+    return std::ranges::any_of(
+        results, [&](const GenerateResult& result) { return result.finish_reason == reason; });
+  };
+  std::size_t n_tokens = 0;
+  for (const GenerateResult& result : results) n_tokens += result.tokens.size();
+  report_overflow(context.output, results[0].overflow);
+  report_speculation(context.output, results[0].speculation);
+  if (any(FinishReason::kCancelled)) {
+    context.output.note(fmt::format("cancelled after {} tokens", n_tokens));
     return kExitCancelled;
   }
-  if (result.finish_reason == FinishReason::kLength && !sampling_.has_token_limit()) {
+  if (any(FinishReason::kLength) && !sampling_.has_token_limit()) {
     context.output.warning(fmt::format(
         "the answer ends here because the context of {} tokens is full", engine.ctx_tokens()));
   }
   return kExitOk;
+}
+
+Result<int> RunCommand::answer(Context& context, Engine& engine, const std::string& text) {
+  CYB_ASSIGN(const std::vector<std::int32_t> ids, prompt_ids(engine, text));
+  if (!generation_.may_overflow()) CYB_TRY(check_context(engine, ids.size(), "the prompt"));
+  Session session(engine.shared_from_this());
+  GenerateOptions options = sampling_.generate_options();
+  CYB_TRY(generation_.apply(context, model_, context.interrupts.begin(), options));
+  CYB_TRY(add_preset_stops(engine, chat_, options.stop));
+  if (generation_.prompt_cache()) {
+    CYB_TRY(open_prompt_cache(context.output, session, *generation_.prompt_cache(), chat_));
+  }
+  CYB_ASSIGN(const std::vector<GenerateResult> results,
+             generate_for(context, session, ids, std::move(options)));
+  show(context, results);
+  CYB_TRY(context.output.result());  // what could not be written was not cancelled by anyone
+  if (generation_.prompt_cache()) {
+    CYB_TRY(save_session(session, *generation_.prompt_cache(), {template_name(chat_)}));
+    if (results[0].reused_tokens > 0) {
+      context.output.note(fmt::format("{} of {} prompt tokens came from {}",
+                                      results[0].reused_tokens, results[0].prompt_tokens,
+                                      *generation_.prompt_cache()));
+    }
+  }
+  if (context.output.closed()) return kExitOk;
+  return finish(context, engine, results);
 }
 
 }  // namespace

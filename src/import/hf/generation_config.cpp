@@ -40,6 +40,7 @@ Result<void> read_sampling(ConfigReader& reader, ConfigTable& out) {
   CYB_ASSIGN(const std::optional<std::int64_t> top_k, reader.integer("top_k", 0, INT32_MAX));
   CYB_ASSIGN(const double top_p, number_in(reader, "top_p", 1.0, {0.0, 1.0}));
   CYB_ASSIGN(const double min_p, number_in(reader, "min_p", 0.0, {0.0, 1.0}));
+  CYB_ASSIGN(const double typical_p, number_in(reader, "typical_p", 1.0, {1e-9, 1.0}));
   CYB_ASSIGN(const double penalty, number_in(reader, "repetition_penalty", 1.0, {1e-6, 1e6}));
   const bool chain = sample.value_or(false) && temperature > 0;
   out.set("method", chain ? "chain" : "greedy");
@@ -48,6 +49,7 @@ Result<void> read_sampling(ConfigReader& reader, ConfigTable& out) {
     out.set("top_k", top_k.value_or(50));
     out.set("top_p", top_p);
     out.set("min_p", min_p);
+    if (typical_p != 1.0) out.set("typical_p", typical_p);
   }
   if (chain || penalty != 1.0) out.set("repetition_penalty", penalty);
   return {};
