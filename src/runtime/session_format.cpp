@@ -39,8 +39,7 @@ Result<Digest> take_digest(BoundedReader& in) {
 }  // namespace
 
 std::vector<std::byte> encode_session_index(SessionIndex& index) {
-  std::vector<std::byte> out;
-  put(out, std::uint64_t{0});
+  std::vector<std::byte> out(sizeof(index.file_bytes));
   put_text(out, index.model_id);
   put_text(out, index.numerics);
   put_text(out, index.template_name);

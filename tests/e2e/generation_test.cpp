@@ -77,11 +77,12 @@ TEST_F(GenerationCommand, EverySamplerChangesTheAnswerAndIsReproducible) {
 }
 
 TEST_F(GenerationCommand, ABiasByTextIsTheBiasOfItsToken) {
-  const auto forced = answer({kText, "--max-tokens", "3", "--logit-bias", "the=500"});
+  const auto forced = answer({kText, "--max-tokens", "3", "--logit-bias", " the=500"});
   ASSERT_EQ(forced["tokens"].size(), 3u);
-  EXPECT_EQ(forced["text"], "thethethe");
+  EXPECT_EQ(forced["text"], " the the the");
   const std::string id = std::to_string(forced["tokens"][0].get<int>());
-  EXPECT_EQ(answer({kText, "--max-tokens", "3", "--logit-bias", id + "=500"})["text"], "thethethe");
+  EXPECT_EQ(answer({kText, "--max-tokens", "3", "--logit-bias", id + "=500"})["text"],
+            " the the the");
   const auto refused = run({kText, "--logit-bias", "not one token at all=1"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("is not one token"), std::string::npos) << refused.err;
@@ -177,7 +178,7 @@ TEST_F(GenerationCommand, TruncationOnlyWhenAskedAndThenReported) {
   EXPECT_EQ(cut["prompt_tokens"], 56);
   EXPECT_EQ(cut["overflow"]["shifts"], 0);
   const auto shifted = answer({text, "--ctx", "64", "--max-tokens", "150", "--overflow", "shift",
-                               "--logit-bias", "the=300"});
+                               "--logit-bias", " the=300"});
   EXPECT_EQ(shifted["tokens"].size(), 150u);
   EXPECT_GT(shifted["overflow"]["shifts"].get<int>(), 1);
   EXPECT_EQ(shifted["finish_reason"], "length");
@@ -212,7 +213,7 @@ TEST_F(GenerationCommand, ASavedPromptGoesOnAndIsRefusedWhereItDoesNotFit) {
   const std::string cache = program->file("prompt.cache");
   fs::remove(cache);
   std::string text;
-  for (int i = 0; i < 40; ++i) text += "word number " + std::to_string(i) + ", ";
+  for (int i = 0; i < 14; ++i) text += "word number " + std::to_string(i) + ", ";
   const Line base = {text, "--max-tokens", "12", "--temperature", "0.8", "--seed", "3"};
   const auto plain = answer(base);
   Line cached = base;
@@ -223,7 +224,7 @@ TEST_F(GenerationCommand, ASavedPromptGoesOnAndIsRefusedWhereItDoesNotFit) {
   EXPECT_EQ(first["tokens"], plain["tokens"]);
   EXPECT_EQ(second["tokens"], plain["tokens"]);
   EXPECT_FALSE(first.contains("reused_tokens"));
-  EXPECT_GT(second["reused_tokens"].get<int>(), 100);
+  EXPECT_GT(second["reused_tokens"].get<int>(), 60);
 
   const auto refused = [&](Line more, const std::string& code) {
     Line line = cached;
