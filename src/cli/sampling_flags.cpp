@@ -27,6 +27,14 @@ std::string names_of_samplers() {
   return out;
 }
 
+/// The words of an InvalidInput without "input: ".
+Error samplers_error(const Error& error) {
+  std::string_view text = error.message();
+  constexpr std::string_view kKind = "input: ";
+  if (text.starts_with(kKind)) text.remove_prefix(kKind.size());
+  return usage_error(fmt::format("--samplers: {}", text));
+}
+
 }  // namespace
 
 Result<BiasRequest> read_logit_bias(std::string_view text) {
@@ -128,10 +136,10 @@ Result<void> SamplingFlags::check(bool json) const {
   for (const std::string& text : logit_biases_) CYB_TRY(read_logit_bias(text));
   if (samplers_) {
     if (const auto order = parse_samplers(*samplers_); !order)
-      return fail(usage_error(fmt::format("--samplers: {}", order.error().message())));
+      return fail(samplers_error(order.error()));
   }
   if (const auto fits = check_overrides(overrides()); !fits) {
-    return fail(usage_error(fmt::format("--samplers: {}", fits.error().message())));
+    return fail(samplers_error(fits.error()));
   }
   if (logprobs_ && !json) {
     return fail(usage_error("--logprobs is shown in the JSON only: give --json too"));
