@@ -24,7 +24,7 @@ class Answers : public ::testing::TestWithParam<Way> {
     EngineOptions options;
     options.backend = GetParam().backend;
     options.path = GetParam().path;
-    options.n_threads = 2;
+    options.n_threads = 1;
     options.max_sequences = 5;
     engine_ = tiny_engine(GetParam().model, options);
   }
@@ -94,6 +94,7 @@ TEST(AnswersPages, MoreAnswersThanOneRunTakes) {
   options.max_outputs = 2;
   options.chunk_tokens = 64;
   options.backend = "cpu";
+  options.n_threads = 1;
   options.max_sequences = 2;  // pages of two full contexts are enough for five short answers
   const auto engine = tiny_engine("llama3", options);
   Session session(engine);
@@ -172,6 +173,7 @@ TEST(OverflowModes, WhatFitsIsLeftAlone) {
 TEST(OverflowModes, ShiftGoesOnAsIfTheRestHadBeenThePrompt) {
   EngineOptions options;
   options.backend = "cpu";
+  options.n_threads = 1;
   options.ctx_tokens = 32;
   options.max_sequences = 2;
   const auto engine = tiny_engine("llama3", options);

@@ -15,7 +15,7 @@ struct Way {
   std::string model, backend, path;
 };
 
-std::shared_ptr<Engine> engine_of(const Way& way, DType kv, unsigned threads = 2,
+std::shared_ptr<Engine> engine_of(const Way& way, DType kv, unsigned threads = 1,
                                   std::uint32_t chunk = 512) {
   EngineOptions options;
   options.backend = way.backend;
@@ -26,6 +26,10 @@ std::shared_ptr<Engine> engine_of(const Way& way, DType kv, unsigned threads = 2
   options.exact = true;  // activations in f32: what differs is the cache
   options.max_sequences = 3;
   return tiny_engine(way.model, options);
+}
+
+std::string way_name(const ::testing::TestParamInfo<Way>& info) {
+  return info.param.model + "_" + info.param.backend + "_" + info.param.path;
 }
 
 class KvTypes : public ::testing::TestWithParam<Way> {};
@@ -40,7 +44,14 @@ double rms(std::span<const float> a, std::span<const float> b) {
 }
 
 std::vector<float> logits_of(Engine& engine) {
-  return value(all_logits(engine, some_ids(90)));
+  std::vector<float> out;
+  const auto keep = [&](std::uint32_t, std::span<const float> row) {
+    out.insert(out.end(), row.begin(), row.end());
+    return Result<void>();
+  };
+  const auto done = all_logits(engine, some_ids(90), keep);
+  EXPECT_TRUE(done.has_value()) << done.error().text();
+  return out;
 }
 
 TEST_P(KvTypes, TheErrorFollowsTheSize) {
@@ -48,18 +59,20 @@ TEST_P(KvTypes, TheErrorFollowsTheSize) {
   const double f16 = rms(logits_of(*engine_of(GetParam(), DType::kF16)), exact);
   const double q8 = rms(logits_of(*engine_of(GetParam(), DType::kQ8)), exact);
   const double q4 = rms(logits_of(*engine_of(GetParam(), DType::kQ4)), exact);
+  // What a type adds follows its step: 2^-11 of a value, 1/127 and 1/8 of a block's largest. A
+  // model of random weights with sharp attention makes more of each.
   EXPECT_GT(f16, 0);
-  EXPECT_LT(f16, 1e-3);
-  EXPECT_GT(q8, f16);
-  EXPECT_LT(q8, 2e-2);
-  EXPECT_GT(q4, q8);
-  EXPECT_LT(q4, 0.3);
+  EXPECT_LT(f16, 5e-3);
+  EXPECT_GT(q8, 4 * f16);
+  EXPECT_LT(q8, 64 * f16);
+  EXPECT_GT(q4, 4 * q8);
+  EXPECT_LT(q4, 32 * q8);
 }
 
 TEST_P(KvTypes, NeitherThreadsNorChunksNorCompanyChangeABit) {
   for (const DType kv : {DType::kQ8, DType::kQ4}) {
     const std::vector<float> once = logits_of(*engine_of(GetParam(), kv));
-    EXPECT_EQ(logits_of(*engine_of(GetParam(), kv, 1, 7)), once);
+    EXPECT_EQ(logits_of(*engine_of(GetParam(), kv, 2, 7)), once);
     EXPECT_EQ(logits_of(*engine_of(GetParam(), kv, 3, 16)), once);
     // Several answers fork in the middle of a page.
     const auto engine = engine_of(GetParam(), kv);
@@ -83,13 +96,12 @@ TEST_P(KvTypes, MemoryIsWhatTheTypeSays) {
   EXPECT_GT(f32 / bytes(DType::kQ4), 3.5);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Tiny, KvTypes,
-    ::testing::Values(Way{"llama3", "cpu", "curated"}, Way{"gemma3", "cpu", "curated"},
-                      Way{"qwen3", "reference", "curated"}, Way{"llama2", "cpu", "graph"}),
-    [](const auto& info) {
-      return info.param.model + "_" + info.param.backend + "_" + info.param.path;
-    });
+INSTANTIATE_TEST_SUITE_P(Tiny, KvTypes,
+                         ::testing::Values(Way{"llama3", "cpu", "curated"},
+                                           Way{"gemma3", "cpu", "curated"},
+                                           Way{"qwen3", "reference", "curated"},
+                                           Way{"llama2", "cpu", "graph"}),
+                         way_name);
 
 // The reference rounds the same blocks: with the cpu in f32 both see nearly the same values.
 TEST(KvTypesPaths, TheReferenceAgrees) {

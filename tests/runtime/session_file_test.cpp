@@ -31,7 +31,7 @@ EngineOptions options_of(const std::string& backend, const std::string& path,
   EngineOptions options;
   options.backend = backend;
   options.path = path;
-  options.n_threads = 2;
+  options.n_threads = 1;
   options.max_sequences = 4;
   options.kv_dtype = kv;
   return options;
@@ -61,7 +61,7 @@ TEST_P(SessionFile, GoesOnBitForBit) {
   CYB_ASSERT_OK(save_session(first, path, {"own", {{"user", "hello"}, {"assistant", "ho"}}}));
   // Another process: another engine, with another number of threads.
   EngineOptions options = options_of(way.backend, way.path, way.kv);
-  options.n_threads = 1;
+  options.n_threads = 2;
   const auto other = tiny_engine(way.model, options);
   Session later(other);
   const RestoredSession restored = value(restore_session(later, path, "own"));

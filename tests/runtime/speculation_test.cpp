@@ -24,7 +24,7 @@ std::shared_ptr<Engine> engine_of(const std::string& model, const std::string& b
   EngineOptions options;
   options.backend = backend;
   options.path = path;
-  options.n_threads = 2;
+  options.n_threads = 1;
   options.max_outputs = 9;
   return tiny_engine(model, options);
 }
@@ -120,6 +120,7 @@ TEST_P(Speculation, AtTheEndOfTheContext) {
   options.backend = GetParam().backend;
   options.path = GetParam().path;
   options.max_outputs = 9;
+  options.n_threads = 1;
   options.ctx_tokens = 48;
   engine_ = tiny_engine(GetParam().model, options);
   for (const Overflow overflow : {Overflow::kError, Overflow::kShift}) {
