@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "base/cpu_count.hpp"
+#include "base/limits.hpp"
 #include "cli/command.hpp"
 #include "cli/commands/bench_tensors.hpp"
+#include "cli/commands/bench_tokenize.hpp"
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/usage.hpp"
@@ -20,6 +22,7 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm bench MODEL
   cyb-llm bench MODEL -p 512 -n 128 -t 1,2 -b 1,8 -r 10 --json
   cyb-llm bench DETECTOR --input images=IMAGES.npy -t 1,2
+  cyb-llm bench MODEL --tokenize FILE
 pp512 is the prefill of 512 tokens, tg128 the decode of 128 tokens from an empty context; b8 means 8 sequences together.)";
 
 const std::vector<std::uint32_t> kPrompts{128, 512}, kDecodes{128}, kBatches{1};
@@ -40,6 +43,10 @@ class BenchCommand final : public Command {
                     "Repeats of each measurement (default 5)");
     options.texts("--input", inputs_, "NAME=FILE",
                   "For a model of tensors: input NAME from a .npy file; milliseconds a run");
+    options.optional_text("--tokenize", tokenize_, "FILE",
+                          "The tokenizer alone: megabytes of this text a second, on one thread");
+    options.integer("--document", document_, {1, kMaxPromptBytes}, "BYTES",
+                    "With --tokenize: cut the text into documents of this size (default: one)");
     model_.declare_engine(options);
     options.flag("--json", json_, "One JSON object: {\"model\", \"model_id\", \"rows\": [...]}");
     options.examples(kExamples);
@@ -49,6 +56,10 @@ class BenchCommand final : public Command {
     CYB_TRY(check_options());
     const std::stop_token stop = context.interrupts.begin();
     CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
+    if (tokenize_) {
+      return bench_tokenize(context, *model,
+                            {*tokenize_, document_.value_or(0), repeats_.value_or(5), json_});
+    }
     CYB_ASSIGN(const bool tensors, is_tensor_model(*model));
     if (tensors || !inputs_.empty()) return measure_tensors(context, std::move(model), stop);
     for (const std::uint32_t n : prompts_) CYB_TRY(check_positions(*model, n, "-p"));
@@ -76,6 +87,11 @@ class BenchCommand final : public Command {
   Result<void> check_options() const {
     if (!threads_.empty() && model_.has_threads()) {
       return fail(usage_error("-t and --threads both say the thread counts: give one of them"));
+    }
+    if (document_ && !tokenize_) return fail(usage_error("--document goes with --tokenize"));
+    if (tokenize_ && (!inputs_.empty() || prompts_ != kPrompts || decodes_ != kDecodes ||
+                      batches_ != kBatches || !threads_.empty())) {
+      return fail(usage_error("--tokenize measures the tokenizer alone: only -r goes with it"));
     }
     for (const auto& [name, list] : {std::pair("-p", &prompts_), std::pair("-n", &decodes_)}) {
       if (list->size() > 1 && std::ranges::find(*list, 0u) != list->end()) {
@@ -148,7 +164,8 @@ class BenchCommand final : public Command {
   std::vector<std::string> inputs_;
   std::vector<std::uint32_t> prompts_ = kPrompts, decodes_ = kDecodes, batches_ = kBatches,
                              threads_;
-  std::optional<std::uint64_t> repeats_;
+  std::optional<std::uint64_t> repeats_, document_;
+  std::optional<std::string> tokenize_;
   bool json_ = false;
 };
 

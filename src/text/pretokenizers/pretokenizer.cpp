@@ -85,10 +85,10 @@ std::size_t space_piece(std::string_view text, std::size_t at) noexcept {
   return end == text.size() ? end : before_last_space(text, at, end);
 }
 
-// `(?i:'s|...|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,max_digits}|
-// ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+// `(?i:'s|...|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,max_digits}| ?[^\s\p{L}\p{N}]+[\r\n]*`; 0 where
+// none of them matches, which is at white space only.
 template <int max_digits>
-std::size_t qwen2_piece(std::string_view text, std::size_t at) {
+std::size_t qwen2_word(std::string_view text, std::size_t at) {
   const Char first = char_at(text, at);
   if (text[at] == '\'') {
     if (const std::size_t more = contraction(text, at, true)) return at + 1 + more;
@@ -113,7 +113,14 @@ std::size_t qwen2_piece(std::string_view text, std::size_t at) {
   if (text[at] == ' ' && second.size != 0 && second.kind == CharClass::kOther) {
     return skip_newlines(text, run_end(text, at + 1, CharClass::kOther));
   }
-  return space_piece(text, at);
+  return 0;
+}
+
+// The same, then `\s*[\r\n]+|\s+(?!\S)|\s+`.
+template <int max_digits>
+std::size_t qwen2_piece(std::string_view text, std::size_t at) {
+  const std::size_t end = qwen2_word<max_digits>(text, at);
+  return end != 0 ? end : space_piece(text, at);
 }
 
 std::size_t whole_text(std::string_view text, std::size_t) {
@@ -121,6 +128,10 @@ std::size_t whole_text(std::string_view text, std::size_t) {
 }
 
 }  // namespace
+
+std::size_t llama3_word(std::string_view text, std::size_t at) {
+  return qwen2_word<3>(text, at);
+}
 
 NextPiece next_piece(PreTokenizer pre) noexcept {
   switch (pre) {

@@ -15,4 +15,7 @@ using NextPiece = std::size_t (*)(std::string_view text, std::size_t at);
 
 NextPiece next_piece(PreTokenizer pre) noexcept;
 
+/// Llama 3's piece without the alternatives for white space, which is 0.
+std::size_t llama3_word(std::string_view text, std::size_t at);
+
 }  // namespace cyb::text

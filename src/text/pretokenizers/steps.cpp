@@ -1,17 +1,17 @@
-// The steps. Cutting follows the five behaviours of the `tokenizers` package: a text is a row of
-// matches and gaps, and the behaviour says how they join.
+// The steps, one class each; known_patterns has those that stand for an expression.
 #include "text/pretokenizers/steps.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "base/utf8.hpp"
 #include "text/pipeline/fields.hpp"
 #include "text/pretokenizers/char_class.hpp"
+#include "text/pretokenizers/known_patterns.hpp"
 #include "text/pretokenizers/pretokenizer.hpp"
+#include "text/pretokenizers/splitting.hpp"
 #include "text/regex/regex.hpp"
 #include "text/tokenizers/byte_level.hpp"
 #include "text/tokenizers/char_tests.hpp"
@@ -25,8 +25,6 @@ using Step = std::unique_ptr<PreTokenizerStep>;
 // \w+|[^\w\s]+ as Rust reads it, which counts the two joiners as parts of words.
 constexpr std::string_view kRustWords = R"([\w\x{200C}\x{200D}]+|[^\w\x{200C}\x{200D}\s]+)";
 
-enum class Behavior : std::uint8_t { kRemoved, kIsolated, kPrevious, kNext, kContiguous };
-
 Result<Behavior> behavior_of(Fields& fields, std::string fallback) {
   CYB_ASSIGN(const std::string name, fields.text("behavior", std::move(fallback)));
   if (name == "Removed" || name == "removed") return Behavior::kRemoved;
@@ -35,82 +33,6 @@ Result<Behavior> behavior_of(Fields& fields, std::string fallback) {
   if (name == "MergedWithNext" || name == "merged_with_next") return Behavior::kNext;
   if (name == "Contiguous" || name == "contiguous") return Behavior::kContiguous;
   return fail(fields.refused(fmt::format("behavior \"{}\"", name)));
-}
-
-Piece start_of(const Pieces& pieces, Piece piece) noexcept {
-  piece.at_start = piece.at_start && !pieces.shifted;
-  return piece;
-}
-
-/// Spans of matches and gaps, in order, that cover a piece; joined as they come.
-class Joiner {
- public:
-  Joiner(Behavior behavior, const Piece& piece, std::vector<Piece>& out)
-      : behavior_(behavior), piece_(piece), out_(out), first_(out.size()) {}
-
-  /// Offsets inside of the piece; empty gaps must not be given, empty matches may be.
-  void add(std::size_t begin, std::size_t end, bool match) {
-    const bool has = out_.size() > first_;
-    bool extend = false;
-    switch (behavior_) {
-      case Behavior::kRemoved:
-        if (match) return;
-        break;
-      case Behavior::kIsolated:
-        break;
-      case Behavior::kContiguous:
-        extend = has && match == previous_;
-        break;
-      case Behavior::kPrevious:
-        extend = has && match && !previous_;
-        break;
-      case Behavior::kNext:
-        // A gap joins the match before it, unless that match belongs to another gap's front.
-        extend = has && !match && previous_;
-        break;
-    }
-    previous_ = match;
-    if (extend) {
-      out_.back().end = piece_.begin + end;
-      return;
-    }
-    out_.push_back({piece_.begin + begin, piece_.begin + end, piece_.at_start && begin == 0});
-  }
-
-  void finish() {
-    const auto from = out_.begin() + static_cast<std::ptrdiff_t>(first_);
-    const auto empty = [](const Piece& piece) { return piece.begin == piece.end; };
-    out_.erase(std::remove_if(from, out_.end(), empty), out_.end());
-  }
-
- private:
-  Behavior behavior_;
-  Piece piece_;
-  std::vector<Piece>& out_;
-  std::size_t first_;
-  bool previous_ = false;
-};
-
-/// Cuts every piece at the matches that `find(text, match)` reports in order, by match(begin, end);
-/// what lies between them are gaps. `invert`: matches and gaps change places.
-template <class Find>
-Result<void> split(Pieces& pieces, Behavior behavior, bool invert, const Find& find) {
-  std::vector<Piece> out;
-  out.reserve(pieces.list.size() * 2);
-  for (const Piece& piece : pieces.list) {
-    const std::string_view text = pieces.of(piece);
-    Joiner joiner(behavior, start_of(pieces, piece), out);
-    std::size_t done = 0;
-    CYB_TRY(find(text, [&](std::size_t begin, std::size_t end) {
-      if (begin > done) joiner.add(done, begin, invert);
-      joiner.add(begin, end, !invert);
-      done = end;
-    }));
-    if (done < text.size()) joiner.add(done, text.size(), invert);
-    joiner.finish();
-  }
-  pieces.list = std::move(out);
-  return {};
 }
 
 /// Cuts at what a regular expression finds.
@@ -189,42 +111,6 @@ class SplitChars final : public PreTokenizerStep {
  private:
   Test test_;
   Behavior behavior_;
-};
-
-// Groups of three digits from the right. As an expression it looks from every group to the end of
-// the run, which is quadratic.
-constexpr std::string_view kDigitsFromTheRight = R"(\d{1,3}(?=(?:\d{3})*\b))";
-
-class DigitsFromTheRight final : public PreTokenizerStep {
- public:
-  Result<void> apply(Pieces& pieces) const override {
-    return split(pieces, Behavior::kIsolated, false,
-                 [](std::string_view text, const auto& match) { return find(text, match); });
-  }
-
- private:
-  static Result<void> find(std::string_view text, const auto& match) {
-    std::vector<std::size_t> ends;  // of the digits of a run
-    for (std::size_t at = 0; at < text.size();) {
-      std::size_t begin = at;
-      ends.clear();
-      std::size_t size = 0;
-      char32_t c = 0;
-      for (; at < text.size(); at += size, ends.push_back(at)) {
-        size = valid_size(static_cast<unsigned char>(text[at]));
-        c = decode_valid(text, at, size);
-        if (!is_decimal(c)) break;
-      }
-      const bool joined = at < text.size() && is_word(c) && c != 0x200C && c != 0x200D;
-      if (at < text.size()) at += size;
-      if (ends.empty() || joined) continue;
-      for (std::size_t n = (ends.size() - 1) % 3; n < ends.size(); n += 3) {
-        match(begin, ends[n]);
-        begin = ends[n];
-      }
-    }
-    return {};
-  }
 };
 
 class FixedLength final : public PreTokenizerStep {
@@ -355,11 +241,11 @@ Result<Step> make_split(Fields& fields) {
   CYB_ASSIGN(const bool invert, fields.flag("invert", false));
   const bool one = pattern.is_object() && pattern.size() == 1 && pattern.begin()->is_string();
   if (one && pattern.begin().key() == "Regex") {
-    const bool from_right = *pattern.begin() == kDigitsFromTheRight;
-    if (from_right && behavior == Behavior::kIsolated && !invert) {
-      return Step(new DigitsFromTheRight());
+    const std::string& expression = pattern.begin()->get_ref<const std::string&>();
+    if (behavior == Behavior::kIsolated && !invert) {
+      if (Step known = known_pattern(expression)) return known;
     }
-    CYB_ASSIGN(Regex regex, Regex::compile(pattern.begin()->get_ref<const std::string&>()));
+    CYB_ASSIGN(Regex regex, Regex::compile(expression));
     return Step(new SplitRegex(std::move(regex), behavior, invert));
   }
   if (one && pattern.begin().key() == "String") {
