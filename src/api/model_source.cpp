@@ -77,7 +77,8 @@ Result<ImportedModel> import_with_key(const std::string& source, const std::stri
                                      .progress = options.progress,
                                      .stop = options.stop,
                                      .dims = options.dims,
-                                     .tokenizer_only = options.tokenizer_only};
+                                     .tokenizer_only = options.tokenizer_only,
+                                     .encoding = options.encoding};
   CYB_TRY(import_model(source, staged, import_options, imported.report));
   const auto before = store.find(imported.report.name);
   auto stored = store.add(staged, imported.report.name, key);
@@ -141,7 +142,8 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
                                      .progress = options.progress,
                                      .stop = options.stop,
                                      .dims = options.dims,
-                                     .tokenizer_only = options.tokenizer_only};
+                                     .tokenizer_only = options.tokenizer_only,
+                                     .encoding = options.encoding};
   CYB_TRY(import_model(source, out_path, import_options, imported.report));
   if (options.on_imported) options.on_imported(imported.report);
   return imported;

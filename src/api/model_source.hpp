@@ -23,6 +23,7 @@ struct SourceOptions {
   // Named dimensions of an ONNX file that an import fixes.
   std::vector<std::pair<std::string, std::int64_t>> dims = {};
   bool tokenizer_only = false;  // of an import: the vocabulary without the tensors
+  std::string encoding = {};    // of a tiktoken rank file, as ImportOptions
 };
 
 struct ImportedModel {

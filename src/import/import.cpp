@@ -14,6 +14,7 @@
 #include "import/gguf/gguf_source.hpp"
 #include "import/hf/hf_import.hpp"
 #include "import/onnx/onnx_import.hpp"
+#include "import/tokenizer_file.hpp"
 
 namespace cyb {
 namespace {
@@ -74,10 +75,13 @@ Result<ModelDraft> read_source(const std::string& path, ImportReport& report,
   if (options.tokenizer_only && std::filesystem::is_directory(path, code)) {
     return hf::read_folder_tokenizer_alone(path, report, options);
   }
-  CYB_ASSIGN(const Source source, classify(path));
-  if (options.tokenizer_only && source.kind != SourceKind::kGguf) {
-    return fail(invalid_input("a tokenizer alone comes from a GGUF file or a checkpoint folder"));
+  if (!options.encoding.empty() && !options.tokenizer_only) {
+    return fail(invalid_input("an encoding is named for a tokenizer alone"));
   }
+  if (options.tokenizer_only && !starts_as_gguf(path)) {
+    return read_tokenizer_file_alone(path, report, options);
+  }
+  CYB_ASSIGN(const Source source, classify(path));
   if (source.kind == SourceKind::kGguf && !options.dims.empty()) return fail(no_dims());
   if (source.kind == SourceKind::kGguf) return gguf::read_gguf(path, report, options);
   if (source.kind == SourceKind::kOnnx) return onnx::read_onnx(path, report, options);

@@ -27,7 +27,8 @@ struct ImportOptions {
   std::function<void(const ImportProgress&)> progress;  // may be empty
   std::stop_token stop;                                 // Cancelled; nothing is left behind
   std::vector<std::pair<std::string, std::int64_t>> dims = {};  // ONNX: named dimensions, fixed
-  bool tokenizer_only = false;  // GGUF, Hugging Face folders: the vocabulary without any tensor
+  bool tokenizer_only = false;  // the vocabulary without any tensor; then a tokenizer file, too
+  std::string encoding = {};    // of a tiktoken rank file: cl100k_base...; "": by its name
 };
 
 struct ReportToken {

@@ -1,20 +1,11 @@
-// Tokenizer: special tokens first, then normalisation and pieces of the text between them.
+// Tokenizer: what it is built from, and everything but encoding.
 #include "text/tokenizer.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "base/limits.hpp"
-#include "base/utf8.hpp"
-#include "text/normalizers/nfc.hpp"
-#include "text/pipeline/pipeline.hpp"
-#include "text/pretokenizers/pretokenizer.hpp"
-#include "text/tokenizers/added_tokens.hpp"
-#include "text/tokenizers/piece_encoder.hpp"
-#include "text/tokenizers/space_mark.hpp"
-#include "text/tokenizers/unigram.hpp"
-#include "text/tokenizers/word_table.hpp"
+#include "text/tokenizer_impl.hpp"
 
 namespace cyb {
 namespace {
@@ -28,40 +19,6 @@ bool is_blank(std::string_view text) noexcept {
 }
 
 }  // namespace
-
-struct Tokenizer::Impl {
-  TokenizerConfig config;
-  Vocabulary vocabulary;
-  text::PieceTable pieces;
-  text::PieceEncoder encoder;
-  text::Unigram unigram;
-  text::WordTable words;
-  text::AddedTokens added;
-  std::unique_ptr<text::Pipeline> pipeline;
-  text::NextPiece next_piece = nullptr;
-  std::vector<bool> control;  // [V]
-
-  Result<void> build(TokenizerParts parts);
-  Result<void> check_ids() const;
-  Result<void> add_specials(std::vector<std::int32_t> special_ids, bool by_score);
-  Result<void> encode_text(std::string_view whole, const std::vector<text::ControlRun>& runs,
-                           text::EncodeScratch& scratch) const;
-  Result<void> encode_fragment(std::string_view fragment, text::FragmentPlace place,
-                               text::EncodeScratch& scratch) const;
-  Result<void> build_model(const std::vector<MergePair>& merges);
-  Result<bool> drops_start(std::string_view fragment) const;
-  Result<void> encode_pieces(std::string_view fragment, bool first, bool shifted,
-                             text::EncodeScratch& scratch) const;
-  Result<void> encode_piece(std::string_view piece, text::EncodeScratch& scratch) const;
-  Result<void> encode_normal(std::string_view fragment, bool first, text::EncodeScratch& scratch,
-                             bool shifted = false) const;
-  Result<void> encode_bpe(std::string_view fragment, text::EncodeScratch& scratch) const;
-  Result<void> encode_spm(std::string_view fragment, bool first,
-                          text::EncodeScratch& scratch) const;
-  Result<std::vector<std::int32_t>> run(std::string_view whole,
-                                        const std::vector<text::ControlRun>& runs,
-                                        const EncodeOptions& options) const;
-};
 
 Result<void> Tokenizer::Impl::check_ids() const {
   const auto check = [&](std::int32_t id, std::string_view key) -> Result<void> {
@@ -110,6 +67,10 @@ Result<void> Tokenizer::Impl::add_specials(std::vector<std::int32_t> special_ids
     const bool user = vocabulary.type(id) == TokenType::kUserDefined;
     control[static_cast<std::size_t>(id)] = !user;
     const auto kind = user ? text::MatchKind::kEverywhere : text::MatchKind::kControlOnly;
+    if (user && is_symbol(id)) {
+      CYB_TRY(pipeline->symbols()->add(id, vocabulary.text(id), kind));
+      continue;
+    }
     CYB_TRY(added.add(id, vocabulary.text(id), kind, pipeline.get()));
   }
   return {};
@@ -130,164 +91,25 @@ Result<void> Tokenizer::Impl::build(TokenizerParts parts) {
     return fail(invalid_config("tokenizer.pipeline", "this type of tokenizer needs one"));
   }
   CYB_TRY(add_specials(std::move(parts.special_ids),
-                       config.type == TokenizerKind::kSpm && parts.merges.empty()));
+                       config.type == TokenizerKind::kSpm && parts.merges.empty() && !pipeline));
   pieces.build(vocabulary, config.type, pipeline ? pipeline->decoding() : nullptr);
   next_piece = text::next_piece(config.pre);
   return build_model(parts.merges);
 }
 
 Result<void> Tokenizer::Impl::build_model(const std::vector<MergePair>& merges) {
-  if (config.type == TokenizerKind::kUnigram) return unigram.build(config, vocabulary);
+  if (config.type == TokenizerKind::kUnigram) {
+    return unigram.build(config, vocabulary, pipeline->symbols() != nullptr);
+  }
   if (config.type == TokenizerKind::kWordPiece || config.type == TokenizerKind::kWordLevel) {
     return words.build(config, vocabulary, {pipeline->word_prefix(), pipeline->max_word_chars()});
   }
   text::PieceShape shape;
   if (pipeline && config.type == TokenizerKind::kBpe) {
-    shape = {!pipeline->takes_bytes(), pipeline->word_suffix()};
-    if (!pipeline->word_prefix().empty()) {
-      return fail(not_built("continuing_subword_prefix of a BPE model"));
-    }
+    shape = {!pipeline->takes_bytes(), pipeline->word_prefix(), pipeline->word_suffix(),
+             pipeline->ranks_are_ids()};
   }
   return encoder.build(config, vocabulary, pieces, merges, std::move(shape));
-}
-
-Result<void> Tokenizer::Impl::encode_piece(std::string_view piece,
-                                           text::EncodeScratch& scratch) const {
-  if (config.type == TokenizerKind::kUnigram) return unigram.encode(piece, scratch);
-  if (config.type == TokenizerKind::kBpe) return encoder.encode(piece, scratch);
-  return words.encode(piece, scratch);
-}
-
-/// The rest of a pipeline for a text that is normalised and has no added tokens in it.
-Result<void> Tokenizer::Impl::encode_pieces(std::string_view fragment, bool first, bool shifted,
-                                            text::EncodeScratch& scratch) const {
-  text::Pieces cut{std::string(fragment), {{0, fragment.size(), first}}, shifted};
-  CYB_TRY(pipeline->cut(cut));
-  for (const text::Piece& piece : cut.list) CYB_TRY(encode_piece(cut.of(piece), scratch));
-  return {};
-}
-
-Result<void> Tokenizer::Impl::encode_bpe(std::string_view fragment,
-                                         text::EncodeScratch& scratch) const {
-  for (std::size_t at = 0; at < fragment.size();) {
-    const std::size_t end = next_piece(fragment, at);
-    CYB_TRY(encoder.encode(fragment.substr(at, end - at), scratch));
-    at = end;
-  }
-  return {};
-}
-
-Result<void> Tokenizer::Impl::encode_spm(std::string_view fragment, bool first,
-                                         text::EncodeScratch& scratch) const {
-  const bool starts_with_space =
-      fragment.starts_with(' ') || fragment.starts_with(text::kSpaceMark);
-  bool prefix = config.add_space_prefix;
-  if (config.space_prefix == SpacePrefix::kFirstSegment)
-    prefix = prefix && first && !starts_with_space;
-  if (config.space_prefix == SpacePrefix::kEverySegmentMissing)
-    prefix = prefix && !starts_with_space;
-
-  const std::string marked =
-      (prefix ? std::string(text::kSpaceMark) : std::string()) + text::marked_spaces(fragment);
-  // Cut wherever no merge can reach across: the result is the same, the work is less.
-  const std::string_view all = marked;
-  std::size_t begin = 0;
-  scratch.unk_from = scratch.ids.size();
-  for (std::size_t at = 1; at < all.size(); ++at) {
-    if ((static_cast<unsigned char>(all[at]) & 0xC0U) == 0x80U) continue;
-    const std::string_view rest = all.substr(at);
-    const bool word = config.split_words && rest.starts_with(text::kSpaceMark);
-    if (!word && !encoder.may_cut(static_cast<unsigned char>(all[at - 1]), rest)) continue;
-    CYB_TRY(encoder.encode(all.substr(begin, at - begin), scratch));
-    if (word) scratch.unk_from = scratch.ids.size();
-    begin = at;
-  }
-  return encoder.encode(all.substr(begin), scratch);
-}
-
-/// The normalizers leave nothing of the first character.
-Result<bool> Tokenizer::Impl::drops_start(std::string_view fragment) const {
-  std::size_t size = 1;
-  while (size < fragment.size() && (static_cast<unsigned char>(fragment[size]) & 0xC0U) == 0x80U)
-    ++size;
-  std::string start(fragment.substr(0, size));
-  CYB_TRY(pipeline->normalize(start));
-  return start.empty();
-}
-
-Result<void> Tokenizer::Impl::encode_normal(std::string_view fragment, bool first,
-                                            text::EncodeScratch& scratch, bool shifted) const {
-  if (fragment.empty()) return {};
-  if (config.type == TokenizerKind::kSpm) return encode_spm(fragment, first, scratch);
-  return pipeline ? encode_pieces(fragment, first, shifted, scratch)
-                  : encode_bpe(fragment, scratch);
-}
-
-Result<void> Tokenizer::Impl::encode_fragment(std::string_view fragment, text::FragmentPlace place,
-                                              text::EncodeScratch& scratch) const {
-  if (fragment.empty()) return {};
-  if (!pipeline) {
-    std::string normal;
-    if (config.nfc && !text::is_quickly_nfc(fragment)) {
-      CYB_ASSIGN(normal, text::nfc(fragment));
-      fragment = normal;
-    }
-    return encode_normal(fragment, place.first, scratch);
-  }
-  if (!pipeline->normalizes() && !added.has_normalized()) {
-    return encode_normal(fragment, place.first, scratch);
-  }
-  std::string normal(fragment);
-  CYB_TRY(pipeline->normalize(normal));
-  bool shifted = false;
-  if (place.first) {
-    CYB_ASSIGN(shifted, drops_start(fragment));
-  }
-  if (!added.has_normalized()) return encode_normal(normal, place.first, scratch, shifted);
-  return added.walk_normalized(
-      normal, place.control,
-      [&](std::string_view part, text::FragmentPlace inner) {
-        return encode_normal(part, place.first && inner.first, scratch, shifted);
-      },
-      [&](std::int32_t id) { scratch.ids.push_back(id); });
-}
-
-Result<void> Tokenizer::Impl::encode_text(std::string_view whole,
-                                          const std::vector<text::ControlRun>& runs,
-                                          text::EncodeScratch& scratch) const {
-  return added.walk(
-      whole, runs,
-      [&](std::string_view part, text::FragmentPlace place) {
-        return encode_fragment(part, place, scratch);
-      },
-      [&](std::int32_t id) { scratch.ids.push_back(id); });
-}
-
-Result<std::vector<std::int32_t>> Tokenizer::Impl::run(std::string_view whole,
-                                                       const std::vector<text::ControlRun>& runs,
-                                                       const EncodeOptions& options) const {
-  if (config.type == TokenizerKind::kNone) {
-    return fail(
-        tokenizer_error("this is a model of ids: it has no vocabulary to encode text with"));
-  }
-  if (whole.size() > kMaxPromptBytes) {
-    return fail(invalid_input(
-        fmt::format("text of {} bytes, at most {} are allowed", whole.size(), kMaxPromptBytes)));
-  }
-  if (const std::size_t bad = utf8_find_invalid(whole); bad != std::string_view::npos) {
-    return fail(invalid_input(fmt::format("text is not UTF-8 at byte {}", bad)));
-  }
-  text::EncodeScratch scratch;
-  scratch.ids.reserve(whole.size() / 4 + 8);
-  const bool frame = options.add_special && pipeline && pipeline->has_frame();
-  if (frame) scratch.ids = pipeline->before();
-  if (options.add_special && config.add_bos_token) scratch.ids.push_back(*config.bos_token_id);
-  CYB_TRY(encode_text(whole, runs, scratch));
-  if (options.add_special && config.add_eos_token) scratch.ids.push_back(config.eos_token_ids[0]);
-  if (frame) {
-    scratch.ids.insert(scratch.ids.end(), pipeline->after().begin(), pipeline->after().end());
-  }
-  return std::move(scratch.ids);
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -323,6 +145,14 @@ Result<std::vector<std::int32_t>> Tokenizer::encode_segments(std::span<const Tex
   return impl_->run(whole, runs, options);
 }
 
+void Tokenizer::Impl::guard(std::int32_t id) {
+  if (!is_symbol(id)) return added.set_kind(id, text::MatchKind::kControlOnly);
+  pipeline->symbols()->set_kind(id, text::MatchKind::kControlOnly);
+  unigram.drop(id);
+  // A text that cannot be matched is none that was added: add() checked the same one before.
+  (void)added.add(id, vocabulary.text(id), text::MatchKind::kControlOnly, nullptr);
+}
+
 void Tokenizer::guard_markers(std::span<const std::string> literals) {
   for (std::int32_t id = 0; id < impl_->vocabulary.size(); ++id) {
     const std::string_view token = impl_->vocabulary.text(id);
@@ -330,7 +160,7 @@ void Tokenizer::guard_markers(std::span<const std::string> literals) {
     const bool written = std::any_of(
         literals.begin(), literals.end(),
         [&](const std::string& literal) { return literal.find(token) != std::string::npos; });
-    if (written) impl_->added.set_kind(id, text::MatchKind::kControlOnly);
+    if (written) impl_->guard(id);
   }
 }
 
@@ -348,7 +178,8 @@ std::string Tokenizer::first_piece(std::int32_t id) const {
 DecodeEnds Tokenizer::decode_ends() const noexcept {
   const text::Decoding* decoding = impl_->pipeline ? impl_->pipeline->decoding() : nullptr;
   if (decoding != nullptr) return {decoding->strips_start(), decoding->strips_end()};
-  return {config().type == TokenizerKind::kSpm && config().add_space_prefix, false};
+  const bool prefix = impl_->pipeline && impl_->pipeline->strips_prefix();
+  return {config().type == TokenizerKind::kSpm && (config().add_space_prefix || prefix), false};
 }
 
 bool Tokenizer::is_control(std::int32_t id) const noexcept {

@@ -18,6 +18,7 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm import smollm2.gguf                    into the store, under the file's name
   cyb-llm import ./Qwen2.5-0.5B --name qwen      a Hugging Face folder
   cyb-llm import big-00001-of-00003.gguf -o big.model
+  cyb-llm import cl100k_base.tiktoken --tokenizer-only -o cl100k.model
 Prints what was understood (with -q only the path of the .model): family, sizes, tokenizer, template, context, every
 assumption. A tensor or key that changes the result and is not understood is refused by name. An import that fails or is
 interrupted leaves nothing behind.)";
@@ -27,7 +28,8 @@ class ImportCommand final : public Command {
   void declare(Options& options) override {
     options.positional(
         "SOURCE", source_,
-        "A GGUF file (the first of a split one), a Hugging Face folder or an ONNX file");
+        "A GGUF file (the first of a split one), a Hugging Face folder or an ONNX file; with "
+        "--tokenizer-only also a tokenizer.json, a sentencepiece .model or tiktoken ranks");
     options.optional_text("-o,--output", output_, "FILE",
                           "Write this file instead of adding to the store");
     options.flag("--force", force_, "With -o: overwrite FILE where it exists");
@@ -36,6 +38,9 @@ class ImportCommand final : public Command {
                   "ONNX: the dimension NAME of the inputs is N; may be given again");
     options.flag("--tokenizer-only", tokenizer_only_,
                  "Only the vocabulary and the chat template, for tokenize, render and the like");
+    options.text("--encoding", encoding_, "NAME",
+                 "Of a tiktoken rank file: r50k_base, p50k_base, cl100k_base, o200k_base, qwen or "
+                 "llama3 (default: by the file's name)");
     options.flag("--json", json_, "One JSON object on stdout instead of the report");
     options.examples(kExamples);
   }
@@ -62,6 +67,10 @@ class ImportCommand final : public Command {
       options.dims.emplace_back(named->first, static_cast<std::int64_t>(*size));
     }
     options.tokenizer_only = tokenizer_only_;
+    if (!encoding_.empty() && !tokenizer_only_) {
+      return fail(usage_error("--encoding goes with --tokenizer-only"));
+    }
+    options.encoding = encoding_;
     Progress progress(context.output, "importing");
     options.stop = context.interrupts.begin();
     options.progress = [&](const ImportProgress& p) {
@@ -89,7 +98,7 @@ class ImportCommand final : public Command {
   bool wants_json() const noexcept override { return json_; }
 
  private:
-  std::string source_, name_;
+  std::string source_, name_, encoding_;
   std::vector<std::string> dims_;
   std::optional<std::string> output_;
   bool force_ = false, json_ = false, tokenizer_only_ = false;

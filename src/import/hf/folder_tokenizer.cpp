@@ -15,6 +15,7 @@
 #include "base/json_text.hpp"
 #include "base/limits.hpp"
 #include "import/hf/config_reader.hpp"
+#include "import/hf/folder_tokenizer_pieces.hpp"
 #include "import/json_strict.hpp"
 #include "text/tokenizer_json.hpp"
 
@@ -126,8 +127,8 @@ Result<std::string> read_template_file(const std::string& folder) {
 
 /// A tokenizer in a form that is not read must not turn into a model of ids.
 Result<void> refuse_other_forms(const std::string& folder) {
-  for (const char* name : {"tokenizer.model", "vocab.json", "merges.txt", "vocab.txt",
-                           "spiece.model", "tekken.json", "tokenizer.model.v3"}) {
+  for (const char* name : {"vocab.json", "merges.txt", "vocab.txt", "sentencepiece.bpe.model",
+                           "tekken.json", "tokenizer.model.v3", "qwen.tiktoken"}) {
     if (exists(inside(folder, name)))
       return fail(not_built(fmt::format("a tokenizer as {} without {}", name, kTokenizer)));
   }
@@ -157,6 +158,15 @@ Result<void> apply_config(const std::string& folder, FolderTokenizer& out, const
 Result<FolderTokenizer> read_folder_tokenizer(const std::string& folder, const StatedIds& ids,
                                               ImportReport& report) {
   FolderTokenizer out;
+  const std::string model = sentencepiece_of(folder);
+  if (!exists(inside(folder, kTokenizer)) && !model.empty()) {
+    CYB_ASSIGN(out.parts, read_sentencepiece_folder(folder, model));
+    CYB_ASSIGN(out.chat_template, read_template_file(folder));
+    const TokenizerConfig made = out.parts.config;
+    CYB_TRY(apply_config(folder, out, ids, report));
+    CYB_TRY(keep_class_flags(folder, made, out.parts.config));
+    return out;
+  }
   if (!exists(inside(folder, kTokenizer))) {
     CYB_TRY(refuse_other_forms(folder));
     CYB_TRY(out.parts.vocabulary.finish());
@@ -176,7 +186,8 @@ Result<FolderTokenizer> read_folder_tokenizer(const std::string& folder, const S
 
 std::vector<std::string> tokenizer_files(const std::string& folder) {
   std::vector<std::string> out;
-  for (const char* name : {kTokenizer, kConfig, kTemplate}) {
+  for (const char* name : {kTokenizer, kConfig, kTemplate, "tokenizer.model", "spiece.model",
+                           "added_tokens.json", "special_tokens_map.json"}) {
     if (exists(inside(folder, name))) out.push_back(inside(folder, name));
   }
   return out;

@@ -52,12 +52,12 @@ Result<std::unique_ptr<Pipeline>> Pipeline::make(std::string_view text,
   CYB_ASSIGN(out->word_suffix_, shape.text("end_of_word_suffix", ""));
   CYB_ASSIGN(const std::int64_t chars, shape.integer("max_input_chars_per_word", 0, 512, 100));
   out->max_word_chars_ = static_cast<std::size_t>(chars);
+  CYB_ASSIGN(const std::string ranks, shape.text("ranks", "merges"));
+  if (ranks != "merges" && ranks != "ids") return fail(shape.refused("ranks"));
+  out->ranks_are_ids_ = ranks == "ids";
   CYB_TRY(shape.done());
 
-  for (const json& step : normal) {
-    CYB_ASSIGN(std::unique_ptr<NormalizerStep> made, make_normalizer(step));
-    out->normalizers_.push_back(std::move(made));
-  }
+  for (const json& step : normal) CYB_TRY(out->add_normalizer(step));
   if (!decoder.is_null()) {
     CYB_ASSIGN(const std::vector<json> steps, flat_steps("decoder", decoder));
     CYB_ASSIGN(out->decoding_, Decoding::make(steps));
@@ -90,6 +90,24 @@ Result<std::unique_ptr<Pipeline>> Pipeline::make(std::string_view text,
   CYB_TRY(around.done());
   out->has_frame_ = !frame.is_null();
   return out;
+}
+
+Result<void> Pipeline::add_normalizer(const json& step) {
+  Fields fields("normalizer", step);
+  if (fields.type() != "SentencePiece") {
+    CYB_ASSIGN(std::unique_ptr<NormalizerStep> made, make_normalizer(step));
+    normalizers_.push_back(std::move(made));
+    return {};
+  }
+  if (symbols_) return fail(fields.refused("there are two"));
+  symbols_ = std::make_shared<SpecialMatcher>();
+  CYB_ASSIGN(const std::int64_t n_pieces, fields.integer("pieces", 0, INT32_MAX));
+  n_pieces_ = static_cast<std::int32_t>(n_pieces);
+  CYB_ASSIGN(auto made, SentencePieceNormalizer::make(fields, symbols_));
+  CYB_TRY(fields.done());
+  strips_prefix_ = made->options().add_dummy_prefix;
+  normalizers_.push_back(std::move(made));
+  return {};
 }
 
 Result<void> Pipeline::normalize(std::string& text) const {

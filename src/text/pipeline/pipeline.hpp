@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "text/decoders/decoding.hpp"
+#include "text/normalizers/sentencepiece.hpp"
 #include "text/normalizers/steps.hpp"
 #include "text/pretokenizers/steps.hpp"
 #include "text/tokenizer_config.hpp"
@@ -44,15 +45,30 @@ class Pipeline {
   };
   const Flags& flags() const noexcept { return flags_; }
 
+  /// Of a sentencepiece model, else null: user-defined tokens that are matched in the text as it
+  /// was normalised as a whole. Those with an id below n_pieces() belong there.
+  SpecialMatcher* symbols() noexcept { return symbols_.get(); }
+  const SpecialMatcher* symbols() const noexcept { return symbols_.get(); }
+  std::int32_t n_pieces() const noexcept { return n_pieces_; }
+  /// Decoding drops the space that the sentencepiece normalizer put in front.
+  bool strips_prefix() const noexcept { return strips_prefix_; }
+
+  /// BPE merges what joins to a token, the lowest id first (tiktoken), not by a list of merges.
+  bool ranks_are_ids() const noexcept { return ranks_are_ids_; }
+
   const std::string& word_prefix() const noexcept { return word_prefix_; }
   const std::string& word_suffix() const noexcept { return word_suffix_; }
   std::size_t max_word_chars() const noexcept { return max_word_chars_; }
 
  private:
+  Result<void> add_normalizer(const nlohmann::json& step);
+
   std::vector<std::unique_ptr<NormalizerStep>> normalizers_;
   std::vector<std::unique_ptr<PreTokenizerStep>> pre_tokenizers_;
   std::optional<Decoding> decoding_;
-  bool takes_bytes_ = false, has_frame_ = false;
+  bool takes_bytes_ = false, has_frame_ = false, strips_prefix_ = false, ranks_are_ids_ = false;
+  std::shared_ptr<SpecialMatcher> symbols_;
+  std::int32_t n_pieces_ = 0;
   std::vector<std::int32_t> before_, after_;
   Flags flags_;
   std::string word_prefix_, word_suffix_;

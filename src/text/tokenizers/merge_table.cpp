@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
@@ -11,7 +12,7 @@
 namespace cyb::text {
 
 Result<MergeTable> MergeTable::build(const Vocabulary& vocabulary,
-                                     std::span<const MergePair> merges) {
+                                     std::span<const MergePair> merges, std::size_t prefix) {
   MergeTable table;
   const std::uint32_t top_id = static_cast<std::uint32_t>(std::max(vocabulary.size(), 2) - 1);
   table.id_bits_ = static_cast<unsigned>(std::bit_width(top_id));
@@ -34,7 +35,8 @@ Result<MergeTable> MergeTable::build(const Vocabulary& vocabulary,
     const auto [left, right] = merges[rank];
     joined.clear();
     if (vocabulary.contains(left) && vocabulary.contains(right)) {
-      joined.append(vocabulary.text(left)).append(vocabulary.text(right));
+      const std::string_view more = vocabulary.text(right);
+      joined.append(vocabulary.text(left)).append(more.substr(std::min(prefix, more.size())));
     }
     const std::int32_t id = joined.empty() ? -1 : vocabulary.find(joined);
     if (id < 0) {

@@ -17,7 +17,9 @@ class MergeTable {
 
   /// Rank r = place in `merges`; of equal pairs the first counts. Errors: F34 if a joined text is
   /// no token.
-  static Result<MergeTable> build(const Vocabulary& vocabulary, std::span<const MergePair> merges);
+  /// `prefix`: bytes of the mark of a continued word, which the right text loses where it joins.
+  static Result<MergeTable> build(const Vocabulary& vocabulary, std::span<const MergePair> merges,
+                                  std::size_t prefix = 0);
 
   /// Rank of the rule for two adjacent tokens, or kNone.
   std::uint32_t rank(std::int32_t left, std::int32_t right) const noexcept {

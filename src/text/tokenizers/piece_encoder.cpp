@@ -38,6 +38,19 @@ struct RankRules {
   }
 };
 
+/// tiktoken: whatever joins to a token, the lowest id first.
+template <class Find>
+struct IdRules {
+  Find find;  // id of the token with these bytes, or -1
+  std::string_view piece;
+  std::uint32_t priority(const Symbol& left, const Symbol&, std::uint32_t end) const noexcept {
+    return static_cast<std::uint32_t>(find(piece.substr(left.begin, end - left.begin)));
+  }
+  std::int32_t merged(std::uint32_t rank, const Symbol&, std::uint32_t) const noexcept {
+    return static_cast<std::int32_t>(rank);
+  }
+};
+
 /// SentencePiece: whatever joins to a token, the highest score first.
 struct ScoreRules {
   const Vocabulary& vocabulary;
@@ -94,10 +107,13 @@ Result<void> PieceEncoder::build(const TokenizerConfig& config, const Vocabulary
   by_rank_ = config.type == TokenizerKind::kBpe || !merges.empty();
   byte_ids_.fill(-1);
   if (by_rank_) {
-    CYB_ASSIGN(merges_, MergeTable::build(vocabulary, merges));
+    CYB_ASSIGN(merges_, MergeTable::build(vocabulary, merges, shape_.word_prefix.size()));
   }
   reached_ =
       std::make_unique<std::atomic<std::uint8_t>[]>(static_cast<std::size_t>(vocabulary.size()));
+  if (shape_.ranks_are_ids && (!bytes_ || !merges.empty())) {
+    return fail(tokenizer_error("ranks that are ids beside merges or characters"));
+  }
   if (bytes_) return index_pieces();
   if (config.ignore_merges && !shape_.word_suffix.empty()) {
     return fail(not_built("ignore_merges beside end_of_word_suffix"));
@@ -195,21 +211,34 @@ void PieceEncoder::split(std::string_view piece, std::vector<Symbol>& symbols) c
     }
     return;
   }
+  split_chars(piece, symbols);
+}
+
+void PieceEncoder::split_chars(std::string_view piece, std::vector<Symbol>& symbols) const {
+  std::string marked;
   for (std::size_t at = 0; at < piece.size();) {
     const std::size_t size = valid_size(static_cast<unsigned char>(piece[at]));
-    symbols.push_back(
-        {static_cast<std::uint32_t>(at), find_text_token(*vocabulary_, piece.substr(at, size))});
+    std::string_view text = piece.substr(at, size);
+    const bool prefix = at > 0 && !shape_.word_prefix.empty();
+    const bool suffix = at + size == piece.size() && !shape_.word_suffix.empty();
+    if (prefix || suffix) {
+      marked = prefix ? shape_.word_prefix : std::string();
+      marked.append(text);
+      if (suffix) marked += shape_.word_suffix;
+      text = marked;
+    }
+    symbols.push_back({static_cast<std::uint32_t>(at), find_text_token(*vocabulary_, text)});
     at += size;
   }
-  if (shape_.word_suffix.empty() || symbols.empty()) return;
-  const std::string last = std::string(piece.substr(symbols.back().begin)) + shape_.word_suffix;
-  symbols.back().id = find_text_token(*vocabulary_, last);
 }
 
 void PieceEncoder::merge(std::string_view piece, MergeScratch& scratch) const {
   split(piece, scratch.symbols);
   const std::uint32_t size = static_cast<std::uint32_t>(piece.size());
-  if (by_rank_) {
+  if (shape_.ranks_are_ids) {
+    const auto find = [this](std::string_view bytes) { return whole_token(bytes); };
+    merge_symbols(IdRules<decltype(find)>{find, piece}, scratch, size);
+  } else if (by_rank_) {
     merge_symbols(RankRules{merges_}, scratch, size);
   } else {
     merge_symbols(ScoreRules{*vocabulary_, piece}, scratch, size);

@@ -33,8 +33,10 @@ struct EncodeScratch {
 
 /// What a pipeline changes in the encoding of a piece.
 struct PieceShape {
-  bool chars = false;       // bpe over the characters of a piece, not over its bytes
-  std::string word_suffix;  // chars: what a token that ends a word ends with ("</w>")
+  bool chars = false;          // bpe over the characters of a piece, not over its bytes
+  std::string word_prefix;     // chars: what a token that continues a word starts with ("##")
+  std::string word_suffix;     // chars: what a token that ends a word ends with ("</w>")
+  bool ranks_are_ids = false;  // bytes: what joins to a token, the lowest id first
 };
 
 /// The bytes of all tokens, as text stands for them: mapped back (bpe), U+2581 as a space (spm),
@@ -79,6 +81,7 @@ class PieceEncoder {
   Result<void> index_pieces();
   std::int32_t whole_token(std::string_view piece) const noexcept;
   void split(std::string_view piece, std::vector<Symbol>& symbols) const;
+  void split_chars(std::string_view piece, std::vector<Symbol>& symbols) const;
   void merge(std::string_view piece, MergeScratch& scratch) const;
   Result<void> emit(std::string_view piece, EncodeScratch& scratch) const;
   Result<void> emit_missing(std::string_view bytes, EncodeScratch& scratch) const;

@@ -43,6 +43,12 @@ class SpecialMatcher {
   /// Changes where a token that was added is matched.
   void set_kind(std::int32_t id, MatchKind kind);
 
+  /// The longest token that starts at `at` and is matched everywhere; end 0: none.
+  SpecialMatch longest_at(std::string_view text, std::size_t at) const {
+    return first_[static_cast<unsigned char>(text[at])] == 0 ? SpecialMatch{}
+                                                             : match_at(text, at, 0);
+  }
+
   /// First match at or after `from`. `run` is the caller's place in `runs`; it only ever grows.
   SpecialMatch find(std::string_view text, std::size_t from, const std::vector<ControlRun>& runs,
                     std::size_t& run) const;

@@ -24,21 +24,28 @@ bool is_piece(const Vocabulary& vocabulary, std::int32_t id) noexcept {
 
 }  // namespace
 
-Result<void> Unigram::build(const TokenizerConfig& config, const Vocabulary& vocabulary) {
+Result<void> Unigram::build(const TokenizerConfig& config, const Vocabulary& vocabulary,
+                            bool sentencepiece) {
+  sentencepiece_ = sentencepiece;
   config_ = &config;
   vocabulary_ = &vocabulary;
   double low = 0;
+  float high = 0;
   bool any = false;
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
     const float score = vocabulary.score(id);
     if (!std::isfinite(score)) {
       return fail(tokenizer_error(fmt::format("token {} has a score that is not finite", id)));
     }
-    if (vocabulary.type(id) == TokenType::kUnused) continue;
+    const TokenType type = vocabulary.type(id);
+    if (sentencepiece ? type != TokenType::kNormal : type == TokenType::kUnused) continue;
+    high = any ? std::max(high, score) : score;
     low = any ? std::min(low, static_cast<double>(score)) : static_cast<double>(score);
     any = true;
   }
+  max_score_ = high;
   unknown_score_ = low - kUnknownPenalty;
+  if (sentencepiece) unknown_score_ = static_cast<double>(static_cast<float>(unknown_score_));
   CYB_TRY(check_bytes());
   return build_trie();
 }
@@ -106,13 +113,27 @@ std::uint32_t Unigram::child(std::uint32_t node, unsigned char byte) const noexc
   return 0;
 }
 
+void Unigram::drop(std::int32_t id) {
+  std::ranges::replace(ids_, id, -1);
+}
+
+template <bool sentencepiece>
+double Unigram::score_of(std::int32_t id, std::size_t size) const noexcept {
+  if (sentencepiece && vocabulary_->type(id) == TokenType::kUserDefined) {
+    return static_cast<double>(static_cast<float>(size) * max_score_) - 0.1;
+  }
+  return static_cast<double>(vocabulary_->score(id));
+}
+
+template <bool sentencepiece>
 void Unigram::fill(std::string_view piece, std::vector<Step>& best) const {
   best.assign(piece.size() + 1, Step{0, 0, kNone});
   const auto offer = [&](std::size_t from, std::size_t to, double score, std::int32_t id) {
     Step& target = best[to];
     const double sum = best[from].score + score;
     if (target.id == kNone || sum > target.score) {
-      target = {sum, static_cast<std::uint32_t>(from), id};
+      const double kept = sentencepiece ? static_cast<double>(static_cast<float>(sum)) : sum;
+      target = {kept, static_cast<std::uint32_t>(from), id};
     }
   };
   for (std::size_t at = 0; at < piece.size();) {
@@ -122,13 +143,18 @@ void Unigram::fill(std::string_view piece, std::vector<Step>& best) const {
     std::uint32_t node = root_[lead];
     for (std::size_t end = at + 1; node != 0; ++end) {
       if (const std::int32_t id = ids_[node]; id >= 0) {
-        offer(at, end, static_cast<double>(vocabulary_->score(id)), id);
+        offer(at, end, score_of<sentencepiece>(id, end - at), id);
         single = single || end - at == size;
       }
       if (end == piece.size()) break;
       node = child(node, static_cast<unsigned char>(piece[end]));
     }
-    if (!single) offer(at, at + size, unknown_score_, kUnknown);
+    if (!single && sentencepiece) {  // here the addition itself is in 32 bits
+      const float sum = static_cast<float>(unknown_score_) + static_cast<float>(best[at].score);
+      offer(at, at + size, static_cast<double>(sum) - best[at].score, kUnknown);
+    } else if (!single) {
+      offer(at, at + size, unknown_score_, kUnknown);
+    }
     at += size;
   }
 }
@@ -150,7 +176,11 @@ Result<void> Unigram::emit_unknown(std::string_view text, EncodeScratch& scratch
 
 Result<void> Unigram::encode(std::string_view piece, EncodeScratch& scratch) const {
   std::vector<Step> best;
-  fill(piece, best);
+  if (sentencepiece_) {
+    fill<true>(piece, best);
+  } else {
+    fill<false>(piece, best);
+  }
   std::vector<std::uint32_t> ends;  // of the pieces, last first
   for (std::size_t end = piece.size(); end > 0; end = best[end].from) {
     ends.push_back(static_cast<std::uint32_t>(end));
