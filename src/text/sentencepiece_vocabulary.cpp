@@ -87,7 +87,7 @@ std::string pipeline_of(const SentencePieceSource& source) {
     out["decoder"] = json::array({{{"type", "ByteFallback"}},
                                   {{"type", "Metaspace"},
                                    {"replacement", text::kSpaceMark},
-                                   {"prepend_scheme", source.add_dummy_prefix ? "always" : "never"},
+                                   {"prepend_scheme", "never"},
                                    {"split", false}}});
   }
   return out.dump();

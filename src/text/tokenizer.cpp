@@ -176,10 +176,17 @@ std::string Tokenizer::first_piece(std::int32_t id) const {
 }
 
 DecodeEnds Tokenizer::decode_ends() const noexcept {
-  const text::Decoding* decoding = impl_->pipeline ? impl_->pipeline->decoding() : nullptr;
-  if (decoding != nullptr) return {decoding->strips_start(), decoding->strips_end()};
-  const bool prefix = impl_->pipeline && impl_->pipeline->strips_prefix();
-  return {config().type == TokenizerKind::kSpm && (config().add_space_prefix || prefix), false};
+  DecodeEnds out;
+  if (impl_->pipeline) {
+    const text::Decoding* decoding = impl_->pipeline->decoding();
+    if (decoding != nullptr) {
+      out = {decoding->strips_start(), decoding->strips_end(), decoding->drops_repeats()};
+    }
+    out.first_space = out.first_space || impl_->pipeline->strips_prefix();
+    out.first_spaces = impl_->pipeline->strips_all_spaces();
+  }
+  if (config().type == TokenizerKind::kSpm && config().add_space_prefix) out.first_space = true;
+  return out;
 }
 
 bool Tokenizer::is_control(std::int32_t id) const noexcept {

@@ -36,6 +36,8 @@ struct DecodeOptions {
 /// What decoding drops at the two ends of a text.
 struct DecodeEnds {
   bool first_space = false, last_space = false;
+  bool no_repeats = false;    // a token that is the one before it again
+  bool first_spaces = false;  // the first space of every token before there is any text
 };
 
 class Tokenizer {
@@ -109,6 +111,7 @@ class StreamDecoder {
   bool at_start_;       // no token was pushed
   bool blank_ = true;   // no text came out
   bool space_ = false;  // one space was held back at the end
+  std::int32_t last_ = -1;
   std::string held_;
 };
 

@@ -52,7 +52,7 @@ Result<void> read_bpe(Fields& model, TokenizerConfig& config, json& shape) {
   CYB_ASSIGN(config.byte_fallback, model.flag("byte_fallback", false));
   CYB_ASSIGN(config.ignore_merges, model.flag("ignore_merges", false));
   CYB_ASSIGN(const std::string prefix, model.text("continuing_subword_prefix", ""));
-  if (!prefix.empty()) return fail(model.refused("continuing_subword_prefix"));
+  if (!prefix.empty()) shape["continuing_subword_prefix"] = prefix;
   CYB_ASSIGN(const std::string suffix, model.text("end_of_word_suffix", ""));
   if (!suffix.empty()) shape["end_of_word_suffix"] = suffix;
   return {};

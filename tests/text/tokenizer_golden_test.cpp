@@ -123,7 +123,8 @@ INSTANTIATE_TEST_SUITE_P(Tokenizer, Kinds,
                          ::testing::Values("bert", "wordlevel", "unigram", "unigram_bytes", "xlm",
                                            "clip", "chars", "roberta", "frame", "added", "o200k",
                                            "falcon", "deepseek", "tiny_aya", "kimi", "bailing",
-                                           "bloom", "previous", "delimiter"),
+                                           "bloom", "previous", "delimiter", "scripts", "ctc",
+                                           "superbpe", "jais2"),
                          [](const auto& named) { return std::string(named.param); });
 
 // A change to any component, to values of its fields or to the fields themselves, must not pass
@@ -143,7 +144,7 @@ TEST(TokenizerJson, EveryUnknownFieldIsRefused) {
   refused("/post_processor/type", "BertProcessing");
   refused("/model/type", "Unigram");
   refused("/model/dropout", 0.1);
-  refused("/model/continuing_subword_prefix", "##");
+  refused("/model/continuing_subword_prefix", 2);
   refused("/model/more", 1);
   refused("/added_tokens/0/more", true);
   refused("/added_tokens/0/id", 4000000);

@@ -38,6 +38,9 @@ void StreamDecoder::push(std::int32_t id, std::string& out) {
   }
   if (options_.skip_special && tokenizer_->is_control(id)) return;
   const DecodeEnds ends = tokenizer_->decode_ends();
+  const bool again = ends.no_repeats && id == last_;
+  last_ = id;
+  if (again) return;
   std::string first;
   std::string_view piece;
   if (at_start_) {
@@ -50,6 +53,7 @@ void StreamDecoder::push(std::int32_t id, std::string& out) {
   at_start_ = at_start_ && piece.empty() && config.pipeline.empty();
   if (piece.empty()) return;
   if (strip && piece.starts_with(' ')) piece.remove_prefix(1);
+  if (piece.empty() && ends.first_spaces) return;
   blank_ = false;
   if (space_) held_ += ' ';
   space_ = ends.last_space && piece.ends_with(' ');

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "text/decoders/decoding.hpp"
+#include "text/normalizers/steps.hpp"
 #include "text/pipeline/fields.hpp"
 #include "text/pretokenizers/char_class.hpp"
 #include "text/tokenizers/byte_level.hpp"
@@ -52,6 +53,34 @@ bool is_one_char(std::string_view text) noexcept {
 
 }  // namespace
 
+Result<void> Decoding::add_replace(Fields& fields, bool fused, Step& step) {
+  const json& pattern = fields.raw("pattern");
+  const bool one = pattern.is_object() && pattern.size() == 1 && pattern.begin()->is_string();
+  const std::string key = one ? pattern.begin().key() : "";
+  if (key != "String" && key != "Regex") return fail(fields.refused("the pattern"));
+  CYB_ASSIGN(step.to, fields.text("content"));
+  step.from = pattern.begin()->get<std::string>();
+  step.kind = key == "Regex" ? Kind::kReplaceRegex : Kind::kReplace;
+  // After Fuse a match may reach over the ends of tokens.
+  if (fused && (key == "Regex" || !is_one_char(step.from)))
+    return fail(fields.refused("after Fuse"));
+  if (key == "Regex") {
+    CYB_ASSIGN(step.regex, Regex::compile(step.from));
+  }
+  return {};
+}
+
+Result<void> Decoding::add_ctc(Fields& fields, Step& step) {
+  step.kind = Kind::kCtc;
+  CYB_ASSIGN(step.from, fields.text("pad_token", "<pad>"));
+  CYB_ASSIGN(step.to, fields.text("word_delimiter_token", "|"));
+  CYB_ASSIGN(step.flag, fields.flag("cleanup", true));
+  // Repeats are told by the tokens themselves, before any step has changed them.
+  if (!steps_.empty()) return fail(fields.refused("behind another step"));
+  drops_repeats_ = true;
+  return {};
+}
+
 Result<void> Decoding::add(const json& given, bool& fused) {
   Fields fields("decoder", given);
   const std::string& type = fields.type();
@@ -84,14 +113,9 @@ Result<void> Decoding::add(const json& given, bool& fused) {
     CYB_ASSIGN(step.from, fields.text("suffix", "</w>"));
     strips_end_ = true;
   } else if (type == "Replace") {
-    step.kind = Kind::kReplace;
-    const json& pattern = fields.raw("pattern");
-    const bool text = pattern.is_object() && pattern.size() == 1 &&
-                      pattern.begin().key() == "String" && pattern.begin()->is_string();
-    if (!text) return fail(fields.refused("a pattern that is a regular expression"));
-    step.from = pattern.begin()->get<std::string>();
-    if (fused && !is_one_char(step.from)) return fail(fields.refused("after Fuse"));
-    CYB_ASSIGN(step.to, fields.text("content"));
+    CYB_TRY(add_replace(fields, fused, step));
+  } else if (type == "CTC") {
+    CYB_TRY(add_ctc(fields, step));
   } else if (type == "Strip") {
     step.kind = Kind::kStrip;
     CYB_ASSIGN(step.from, fields.text("content", " "));
@@ -149,6 +173,16 @@ void Decoding::run(const Step& step, bool first, std::string& text) {
       return;
     case Kind::kReplace:
       replace_all(text, step.from, step.to);
+      return;
+    case Kind::kReplaceRegex:
+      // A match that takes too many steps leaves the token as it is.
+      (void)replace_regex(*step.regex, step.to, text);
+      return;
+    case Kind::kCtc:
+      replace_all(text, step.from, "");
+      if (!step.flag) return;
+      clean_up(text);
+      replace_all(text, step.to, " ");
       return;
     case Kind::kStrip:
       if (step.from.empty()) return;

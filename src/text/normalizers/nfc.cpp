@@ -9,6 +9,7 @@
 
 #include "base/utf8.hpp"
 #include "text/pretokenizers/char_class.hpp"
+#include "text/unicode_tables.hpp"
 
 namespace cyb::text {
 namespace {
@@ -35,7 +36,8 @@ bool is_inert(char32_t c) noexcept {
 }
 
 int combining_class(utf8proc_int32_t c) noexcept {
-  return utf8proc_get_property(c)->combining_class;
+  const int value = utf8proc_get_property(c)->combining_class;
+  return value != 0 && is_unknown(OldTable::kMark, static_cast<char32_t>(c)) ? 0 : value;
 }
 
 /// Stable order by combining class within each run of characters whose class is not 0.
@@ -77,11 +79,16 @@ Result<std::string> normal_form(std::string_view text, NormalForm form) {
   chars.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t size = valid_size(static_cast<unsigned char>(text[at]));
+    const char32_t c = decode_valid(text, at, size);
+    if (form != NormalForm::kNfc && c > 0x300 && is_unknown(OldTable::kCompatible, c)) {
+      chars.push_back(static_cast<utf8proc_int32_t>(c));
+      at += size;
+      continue;
+    }
     utf8proc_int32_t parts[kMaxParts];
     int boundary = 0;
-    const auto count =
-        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(decode_valid(text, at, size)), parts,
-                                kMaxParts, options, &boundary);
+    const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, kMaxParts,
+                                               options, &boundary);
     if (count < 0 || count > kMaxParts) return fail(internal_error("Unicode decomposition"));
     chars.insert(chars.end(), parts, parts + count);
     at += size;

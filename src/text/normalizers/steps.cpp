@@ -2,7 +2,6 @@
 #include "text/normalizers/steps.hpp"
 
 #include <fmt/format.h>
-#include <utf8proc.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "text/pretokenizers/steps.hpp"
 #include "text/regex/regex.hpp"
 #include "text/tokenizers/char_tests.hpp"
+#include "text/unicode_tables.hpp"
 
 namespace cyb::text {
 namespace {
@@ -67,7 +67,7 @@ void append_lower(std::string& out, char32_t c) {
   } else if (c == 0x130) {
     out += "i\xCC\x87";  // the only character with a longer lower case
   } else {
-    utf8_append(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    utf8_append(out, lower_of(c));
   }
 }
 
@@ -104,27 +104,6 @@ Result<Step> make_strip(Fields& fields) {
     text = text.substr(begin, end > begin ? end - begin : 0);
     return {};
   });
-}
-
-Result<void> replace_regex(const Regex& regex, const std::string& content, std::string& text) {
-  std::string out;
-  RegexScan scan(regex, text);
-  std::size_t done = 0;
-  for (std::size_t at = 0; at <= text.size();) {
-    CYB_ASSIGN(const RegexScan::Match match, scan.find(at));
-    if (!match.found) break;
-    at = match.end;
-    if (match.begin == match.end) {
-      at += at < text.size() ? valid_size(static_cast<unsigned char>(text[at])) : 1;
-      if (match.begin == done && done > 0) continue;
-    }
-    out.append(text, done, match.begin - done).append(content);
-    if (out.size() > kMaxText) return fail(too_long());
-    done = match.end;
-  }
-  out.append(text, done);
-  text = std::move(out);
-  return {};
 }
 
 Result<void> replace_text(const std::string& from, const std::string& content, std::string& text) {
@@ -262,6 +241,27 @@ Result<Step> make_step(Fields& fields) {
 }
 
 }  // namespace
+
+Result<void> replace_regex(const Regex& regex, const std::string& content, std::string& text) {
+  std::string out;
+  RegexScan scan(regex, text);
+  std::size_t done = 0;
+  for (std::size_t at = 0; at <= text.size();) {
+    CYB_ASSIGN(const RegexScan::Match match, scan.find(at));
+    if (!match.found) break;
+    at = match.end;
+    if (match.begin == match.end) {
+      at += at < text.size() ? valid_size(static_cast<unsigned char>(text[at])) : 1;
+      if (match.begin == done && done > 0) continue;
+    }
+    out.append(text, done, match.begin - done).append(content);
+    if (out.size() > kMaxText) return fail(too_long());
+    done = match.end;
+  }
+  out.append(text, done);
+  text = std::move(out);
+  return {};
+}
 
 Result<Step> make_normalizer(const json& step) {
   Fields fields("normalizer", step);

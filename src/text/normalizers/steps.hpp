@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "text/regex/regex.hpp"
 
 namespace cyb::text {
 
@@ -19,6 +20,10 @@ class NormalizerStep {
 
 /// Errors: NotBuilt naming the component or the field; Tokenizer for a broken character map.
 Result<std::unique_ptr<NormalizerStep>> make_normalizer(const nlohmann::json& step);
+
+/// Puts `content` for every match. Errors: Tokenizer for a match of too many steps, too long a
+/// text.
+Result<void> replace_regex(const Regex& regex, const std::string& content, std::string& text);
 
 /// Bytes of a base64 text. Errors: Tokenizer.
 Result<std::string> base64_bytes(std::string_view text);

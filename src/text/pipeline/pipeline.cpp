@@ -66,7 +66,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::make(std::string_view text,
     if (config.type == TokenizerKind::kBpe && plain) out->decoding_.reset();
   }
   out->takes_bytes_ = !out->decoding_ && config.type == TokenizerKind::kBpe &&
-                      !config.byte_fallback && out->word_suffix_.empty() && !pre.empty() &&
+                      !config.byte_fallback && out->word_suffix_.empty() &&
+                      out->word_prefix_.empty() && !pre.empty() &&
                       Fields("", pre.back()).type() == "ByteLevel";
   for (std::size_t i = 0; i < pre.size(); ++i) {
     CYB_ASSIGN(std::unique_ptr<PreTokenizerStep> made,
@@ -105,7 +106,8 @@ Result<void> Pipeline::add_normalizer(const json& step) {
   n_pieces_ = static_cast<std::int32_t>(n_pieces);
   CYB_ASSIGN(auto made, SentencePieceNormalizer::make(fields, symbols_));
   CYB_TRY(fields.done());
-  strips_prefix_ = made->options().add_dummy_prefix;
+  strips_all_spaces_ = made->options().remove_extra_whitespaces;
+  strips_prefix_ = made->options().add_dummy_prefix || strips_all_spaces_;
   normalizers_.push_back(std::move(made));
   return {};
 }

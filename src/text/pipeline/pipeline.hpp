@@ -50,8 +50,10 @@ class Pipeline {
   SpecialMatcher* symbols() noexcept { return symbols_.get(); }
   const SpecialMatcher* symbols() const noexcept { return symbols_.get(); }
   std::int32_t n_pieces() const noexcept { return n_pieces_; }
-  /// Decoding drops the space that the sentencepiece normalizer put in front.
+  /// Decoding drops the space that the sentencepiece normalizer put in front; the second: and all
+  /// others at the start.
   bool strips_prefix() const noexcept { return strips_prefix_; }
+  bool strips_all_spaces() const noexcept { return strips_all_spaces_; }
 
   /// BPE merges what joins to a token, the lowest id first (tiktoken), not by a list of merges.
   bool ranks_are_ids() const noexcept { return ranks_are_ids_; }
@@ -66,7 +68,8 @@ class Pipeline {
   std::vector<std::unique_ptr<NormalizerStep>> normalizers_;
   std::vector<std::unique_ptr<PreTokenizerStep>> pre_tokenizers_;
   std::optional<Decoding> decoding_;
-  bool takes_bytes_ = false, has_frame_ = false, strips_prefix_ = false, ranks_are_ids_ = false;
+  bool takes_bytes_ = false, has_frame_ = false, strips_prefix_ = false, strips_all_spaces_ = false,
+       ranks_are_ids_ = false;
   std::shared_ptr<SpecialMatcher> symbols_;
   std::int32_t n_pieces_ = 0;
   std::vector<std::int32_t> before_, after_;

@@ -1,7 +1,7 @@
 // Classes from Unicode's general categories; white space is the White_Space property.
 #include "text/pretokenizers/char_class.hpp"
 
-#include <utf8proc.h>
+#include "text/unicode_tables.hpp"
 
 namespace cyb::text {
 namespace {
@@ -15,16 +15,10 @@ bool is_white_space(char32_t c) noexcept {
 
 CharClass class_of(char32_t c) noexcept {
   if (c < 0x80) return kAsciiClasses[c];
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
+  switch (category_of(c) >> 8) {
+    case 'L':
       return CharClass::kLetter;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
+    case 'N':
       return CharClass::kNumber;
     default:
       return is_white_space(c) ? CharClass::kSpace : CharClass::kOther;

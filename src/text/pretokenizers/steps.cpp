@@ -12,6 +12,7 @@
 #include "text/pretokenizers/known_patterns.hpp"
 #include "text/pretokenizers/pretokenizer.hpp"
 #include "text/pretokenizers/splitting.hpp"
+#include "text/pretokenizers/unicode_scripts.hpp"
 #include "text/regex/regex.hpp"
 #include "text/tokenizers/byte_level.hpp"
 #include "text/tokenizers/char_tests.hpp"
@@ -23,7 +24,8 @@ using nlohmann::json;
 using Step = std::unique_ptr<PreTokenizerStep>;
 
 // \w+|[^\w\s]+ as Rust reads it, which counts the two joiners as parts of words.
-constexpr std::string_view kRustWords = R"([\w\x{200C}\x{200D}]+|[^\w\x{200C}\x{200D}\s]+)";
+constexpr std::string_view kRustWords =
+    R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{L}\x{200C}\x{200D}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{L}\x{200C}\x{200D}\s]+)";
 
 Result<Behavior> behavior_of(Fields& fields, std::string fallback) {
   CYB_ASSIGN(const std::string name, fields.text("behavior", std::move(fallback)));
@@ -312,6 +314,7 @@ Result<Step> make_step(Fields& fields, bool as_bytes) {
     CYB_ASSIGN(std::string delimiter, fields.text("delimiter"));
     return Step(new SplitText(std::move(delimiter), Behavior::kRemoved, false));
   }
+  if (type == "UnicodeScripts") return Step(new UnicodeScripts());
   if (type == "FixedLength") {
     CYB_ASSIGN(const std::int64_t length, fields.integer("length", 1, 1 << 20, 5));
     return Step(new FixedLength(length));

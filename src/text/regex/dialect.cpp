@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "text/pretokenizers/char_class.hpp"
+#include "text/unicode_tables.hpp"
 
 namespace cyb::text {
 namespace {
@@ -20,7 +21,23 @@ constexpr std::string_view kSpaces =
     R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view kNotSpaces =
     R"(\x00-\x08\x0E-\x1F\x21-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+
+/// \w as a member of a class.
+const std::string& word_members() {
+  static const std::string kMembers = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})" + newer_members("L") +
+                                      newer_members("M") + newer_members("Nd") +
+                                      newer_members("Pc");
+  return kMembers;
+}
+/// \w by itself, and what \b looks at: there Oniguruma counts the fractions and raised digits below
+/// U+0100, too.
+const std::string& word_chars() {
+  static const std::string kMembers = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})" + word_members();
+  return kMembers;
+}
+
+// Han since Unicode 15.
+constexpr std::string_view kNewerHan = R"(\x{2B739}\x{2EBF0}-\x{2EE5D}\x{31350}-\x{323AF})";
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kCategories{{
     {"letter", "L"},
@@ -192,21 +209,44 @@ class Translator {
       case 'S':
         return emit(fmt::format("[^{}]", kSpaces));
       case 'w':
-        return emit(fmt::format("[{}]", kWord));
+        return emit(fmt::format("[{}]", word_chars()));
       case 'W':
-        return emit(fmt::format("[^{}]", kWord));
+        return emit(fmt::format("[^{}]", word_chars()));
       case 'b':
-        return emit(fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord));
+        return emit(fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", word_chars()));
       case 'B':
-        return emit(fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWord));
+        return emit(fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", word_chars()));
       case 'h':
         return emit("[0-9a-fA-F]");
       case 'A':
       case 'z':
         return emit(std::string("\\") + c);
+      case 'd':
+        return emit(fmt::format("[\\p{{Nd}}{}]", newer_members("Nd")));
+      case 'D':
+        return emit(fmt::format("[^\\p{{Nd}}{}]", newer_members("Nd")));
+      case 'p':
+      case 'P':
+        return whole_property();
       default:
         return member_escape();
     }
+  }
+
+  /// A property outside of a class becomes a class where it has members that PCRE2 does not know.
+  Result<void> whole_property() {
+    const std::size_t start = out_.size();
+    bool negative = false;
+    CYB_ASSIGN(const std::string name, property(negative));
+    const std::string more = newer_of(name);
+    if (more.empty()) return {};
+    out_.resize(start);
+    out_ += fmt::format("[{}\\p{{{}}}{}]", negative ? "^" : "", name, more);
+    return {};
+  }
+
+  static std::string newer_of(std::string_view name) {
+    return plain_name(name) == "sc:han" ? std::string(kNewerHan) : newer_members(name);
   }
 
   /// An escape that has the same form inside and outside of a class.
@@ -221,7 +261,7 @@ class Translator {
       case '\0':
         return fail(refused("a backslash at the end"));
       case 'd':
-        return emit("\\p{Nd}");
+        return emit("\\p{Nd}" + newer_members("Nd"));
       case 'D':
         return emit("\\P{Nd}");
       case 'v':
@@ -234,8 +274,12 @@ class Translator {
       case 'e':
         return emit(in_.substr(at_, 2));
       case 'p':
-      case 'P':
-        return property();
+      case 'P': {
+        bool negative = false;
+        CYB_ASSIGN(const std::string name, property(negative));
+        if (!negative) out_ += newer_of(name);
+        return {};
+      }
       case 'u':
         return hex(2, 4);
       case 'x':
@@ -275,8 +319,9 @@ class Translator {
     return {};
   }
 
-  Result<void> property() {
-    bool negative = peek(1) == 'P';
+  /// Its name as PCRE2 has it.
+  Result<std::string> property(bool& negative) {
+    negative = peek(1) == 'P';
     std::string_view name;
     if (peek(2) != '{') {
       name = in_.substr(at_ + 2, 1);
@@ -299,8 +344,9 @@ class Translator {
       return is_alnum(c) || c == '_' || c == ' ' || c == '-' || c == '&';
     });
     if (!good) return fail(refused(fmt::format("the property \\p{{{}}}", given)));
-    out_ += fmt::format("\\{}{{{}}}", negative ? 'P' : 'p', pcre_name(name));
-    return {};
+    std::string known = pcre_name(name);
+    out_ += fmt::format("\\{}{{{}}}", negative ? 'P' : 'p', known);
+    return known;
   }
 
   static std::string pcre_name(std::string_view name) {
@@ -410,7 +456,7 @@ class Translator {
     const char c = peek(1);
     const std::string_view set = c == 's'   ? kSpaces
                                  : c == 'S' ? kNotSpaces
-                                 : c == 'w' ? kWord
+                                 : c == 'w' ? word_members()
                                  : c == 'h' ? std::string_view("0-9a-fA-F")
                                             : std::string_view();
     if (set.empty()) return c == 'b' ? fail(refused("\\b in a class")) : member_escape();

@@ -1,13 +1,13 @@
 // Tests from Unicode's general categories.
 #include "text/tokenizers/char_tests.hpp"
 
-#include <utf8proc.h>
+#include "text/unicode_tables.hpp"
 
 namespace cyb::text {
 namespace {
 
-utf8proc_category_t category(char32_t c) noexcept {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
+char major(char32_t c) noexcept {
+  return static_cast<char>(category_of(c) >> 8);
 }
 
 }  // namespace
@@ -19,12 +19,12 @@ bool is_white_space(char32_t c) noexcept {
 }
 
 bool is_decimal(char32_t c) noexcept {
-  return category(c) == UTF8PROC_CATEGORY_ND;
+  return category_of(c) == category_code("Nd");
 }
 
 bool is_numeric(char32_t c) noexcept {
-  const auto kind = category(c);
-  return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
+  // The last two: Unicode 17, which Rust knows.
+  return major(c) == 'N' || (c >= 0x11DE0 && c <= 0x11DE9) || (c >= 0x16FF4 && c <= 0x16FF6);
 }
 
 bool is_punctuation(char32_t c) noexcept {
@@ -32,22 +32,24 @@ bool is_punctuation(char32_t c) noexcept {
     return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
            (c >= 123 && c <= 126);
   }
-  const auto kind = category(c);
-  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
+  // Two that were punctuation in Unicode 8.
+  if (c == 0x166D || c == 0x111C9) return true;
+  return major(c) == 'P' && !is_unknown(OldTable::kPunctuation, c);
 }
 
 bool is_mark(char32_t c) noexcept {
-  const auto kind = category(c);
-  return kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME;
+  if (c == 0x1CF2 || c == 0x1CF3) return true;  // marks in Unicode 9
+  return major(c) == 'M' && !is_unknown(OldTable::kMark, c);
 }
 
 bool is_nonspacing_mark(char32_t c) noexcept {
-  return category(c) == UTF8PROC_CATEGORY_MN;
+  if (c == 0x1734) return true;  // in Unicode 8
+  return category_of(c) == category_code("Mn") && !is_unknown(OldTable::kBertMark, c);
 }
 
 bool is_other(char32_t c) noexcept {
-  const auto kind = category(c);
-  return kind >= UTF8PROC_CATEGORY_CC && kind <= UTF8PROC_CATEGORY_CO;
+  const std::uint16_t kind = category_of(c);
+  return kind >> 8 == 'C' && kind != category_code("Cn") && !is_unknown(OldTable::kBertOther, c);
 }
 
 bool is_chinese_char(char32_t c) noexcept {
@@ -59,12 +61,12 @@ bool is_chinese_char(char32_t c) noexcept {
 }
 
 bool is_word(char32_t c) noexcept {
-  const auto kind = category(c);
+  const std::uint16_t kind = category_of(c);
   const bool joiner = c == 0x200C || c == 0x200D;
   const bool circled = (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
                        (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
-  return joiner || circled || (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_NL) ||
-         kind == UTF8PROC_CATEGORY_PC;
+  return joiner || circled || kind >> 8 == 'L' || kind >> 8 == 'M' || kind == category_code("Nd") ||
+         kind == category_code("Nl") || kind == category_code("Pc");
 }
 
 }  // namespace cyb::text

@@ -30,7 +30,6 @@ Result<void> Unigram::build(const TokenizerConfig& config, const Vocabulary& voc
   config_ = &config;
   vocabulary_ = &vocabulary;
   double low = 0;
-  float high = 0;
   bool any = false;
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
     const float score = vocabulary.score(id);
@@ -39,11 +38,9 @@ Result<void> Unigram::build(const TokenizerConfig& config, const Vocabulary& voc
     }
     const TokenType type = vocabulary.type(id);
     if (sentencepiece ? type != TokenType::kNormal : type == TokenType::kUnused) continue;
-    high = any ? std::max(high, score) : score;
     low = any ? std::min(low, static_cast<double>(score)) : static_cast<double>(score);
     any = true;
   }
-  max_score_ = high;
   unknown_score_ = low - kUnknownPenalty;
   if (sentencepiece) unknown_score_ = static_cast<double>(static_cast<float>(unknown_score_));
   CYB_TRY(check_bytes());
@@ -120,7 +117,7 @@ void Unigram::drop(std::int32_t id) {
 template <bool sentencepiece>
 double Unigram::score_of(std::int32_t id, std::size_t size) const noexcept {
   if (sentencepiece && vocabulary_->type(id) == TokenType::kUserDefined) {
-    return static_cast<double>(static_cast<float>(size) * max_score_) - 0.1;
+    return static_cast<double>(size) * 0.1 - 0.1;  // measured: its own score plays no part
   }
   return static_cast<double>(vocabulary_->score(id));
 }
@@ -130,10 +127,10 @@ void Unigram::fill(std::string_view piece, std::vector<Step>& best) const {
   best.assign(piece.size() + 1, Step{0, 0, kNone});
   const auto offer = [&](std::size_t from, std::size_t to, double score, std::int32_t id) {
     Step& target = best[to];
-    const double sum = best[from].score + score;
+    const double exact = best[from].score + score;
+    const double sum = sentencepiece ? static_cast<double>(static_cast<float>(exact)) : exact;
     if (target.id == kNone || sum > target.score) {
-      const double kept = sentencepiece ? static_cast<double>(static_cast<float>(sum)) : sum;
-      target = {kept, static_cast<std::uint32_t>(from), id};
+      target = {sum, static_cast<std::uint32_t>(from), id};
     }
   };
   for (std::size_t at = 0; at < piece.size();) {
@@ -149,12 +146,7 @@ void Unigram::fill(std::string_view piece, std::vector<Step>& best) const {
       if (end == piece.size()) break;
       node = child(node, static_cast<unsigned char>(piece[end]));
     }
-    if (!single && sentencepiece) {  // here the addition itself is in 32 bits
-      const float sum = static_cast<float>(unknown_score_) + static_cast<float>(best[at].score);
-      offer(at, at + size, static_cast<double>(sum) - best[at].score, kUnknown);
-    } else if (!single) {
-      offer(at, at + size, unknown_score_, kUnknown);
-    }
+    if (!single) offer(at, at + size, unknown_score_, kUnknown);
     at += size;
   }
 }

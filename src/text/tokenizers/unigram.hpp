@@ -46,7 +46,6 @@ class Unigram {
   const TokenizerConfig* config_ = nullptr;
   const Vocabulary* vocabulary_ = nullptr;
   double unknown_score_ = 0;
-  float max_score_ = 0;
   bool sentencepiece_ = false;
   std::array<std::int32_t, 256> byte_ids_{};
   // The trie in breadth-first order: node n + 1 is the target of edge n.

@@ -160,10 +160,40 @@ KINDS = {
     "previous": lambda: byte_level(split(r"\w\b", "merged_with_previous"), split(r"\s", "merged_with_next"), split(r"[^\w]|\d", "contiguous")),
     "delimiter": lambda: byte_level(pre_tokenizers.CharDelimiterSplit("e"), pre_tokenizers.FixedLength(7), pre_tokenizers.Split(" ", "merged_with_next")),
 }
+JAIS2 = golden.LLAMA3.replace(r"\s+(?!\S)|\s+", "|".join(rf"\s{{{1 << n}}}(?!\S)" for n in range(9, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}")
+
+
+def make_scripts():
+    """XLNet's order, and a decoder with expressions."""
+    tok = bpe(pre_tokenizers.Sequence([pre_tokenizers.UnicodeScripts(), pre_tokenizers.WhitespaceSplit()]), normalizers.NFC(), special=("<unk>",),
+              model=models.BPE(unk_token="<unk>", continuing_subword_prefix="##"), continuing_subword_prefix="##", limit_alphabet=300)
+    tok.decoder = decoders.Sequence([decoders.WordPiece(cleanup=False), decoders.Replace(Regex("[ao]+"), "_"), decoders.Replace("e", "E")])
+    return tok
+
+
+def make_ctc():
+    """Letters with a word delimiter, as of speech models; ids repeat."""
+    letters = sorted(set("".join(CORPUS).replace(" ", "")))[:80]
+    vocab = {t: i for i, t in enumerate(["<pad>", "<unk>", "|", *letters])}
+    tok = Tokenizer(models.WordLevel(vocab, unk_token="<unk>"))
+    tok.normalizer = normalizers.Replace(" ", "|")
+    tok.pre_tokenizer = pre_tokenizers.FixedLength(1)
+    tok.decoder = decoders.CTC(pad_token="<pad>", word_delimiter_token="|", cleanup=True)
+    tok.add_special_tokens(["<pad>"])
+    return tok
+
+
+KINDS |= {
+    "scripts": make_scripts,
+    "ctc": make_ctc,
+    "superbpe": lambda: byte_level(split(r"\p{N}+"), split(r"(?=(\d{3})+(?!\d))")),
+    "jais2": lambda: byte_level(split(JAIS2)),
+}
 ODD = "".join(chr(c) for c in [*range(0x20), 0x7F, 0x85, 0xA0, 0xAD, 0x200B, 0x200D, 0x2028, 0x202E, 0x3000, 0xFEFF, 0xFFFD])
-# Characters of Unicode 3.2: the package's own tables are of several versions (some of them Unicode 8), which differ on newer ones.
+# All that are assigned. The package's own tables are of several versions; ours follow them (tools/tokenizer_tables.py).
 EVERY = [chr(c) for c in [*range(0x20, 0xD800), *range(0xE000, 0xFFFE), *range(0x10000, 0x18D09), *range(0x1D000, 0x1FBFB), *range(0x20000, 0x20100)]
-         if unicodedata.ucd_3_2_0.category(chr(c)) not in ("Cn", "Cs")]
+         if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
+EVERY += [chr(c) for c in (*range(0x2EBF0, 0x2EC00), *range(0x31350, 0x31360), *range(0x1E4D0, 0x1E4FA), *range(0x10D40, 0x10D66))]  # Unicode 15 and 16
 
 
 def wild_texts(markers, count, seed):
