@@ -11,9 +11,9 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo "make demo         set up, build, get a small real model (94 MiB), answer a prompt"
 	@echo "make test         build and run the tests and gates"
-	@echo "make test-slow    all real models, ONNX, sanitizers, forced regimes (PARTS=\"tests onnx asan tsan regimes\")"
+	@echo "make test-slow    all real models, ONNX, sanitizers, forced regimes (PARTS=\"tests onnx tokenizers asan tsan regimes\")"
 	@echo "make bench        micro benchmarks and cyb-llm bench"
-	@echo "make bench-peers  cyb-llm in alternation with llama.cpp, and on ONNX models with ONNX Runtime and OpenVINO"
+	@echo "make bench-peers  cyb-llm in alternation with llama.cpp, the tokenizers package, and on ONNX models with ONNX Runtime and OpenVINO"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make lint         clang-format and clang-tidy"
 	@echo "make install      into PREFIX=$(PREFIX)"
@@ -57,6 +57,7 @@ bench-peers: program
 	@tools/setup.sh build peers
 	@tools/venv.sh
 	@build/venv/bin/python tools/bench_peers.py --program $(PROGRAM)
+	@build/venv/bin/python tools/bench_tokenizers.py --program $(PROGRAM)
 	@tools/venv.sh bench
 	@build/venv-bench/bin/python tools/bench_onnx.py --program $(PROGRAM) --save build/bench_onnx.json
 

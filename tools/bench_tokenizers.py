@@ -206,9 +206,7 @@ def ours(program, model, path, args):
 def measure(program, path, name, text, text_path, args, folder):
     texts = list(documents(text, args.document))
     model = os.path.join(folder, name + ".model")
-    os.makedirs(os.path.join(folder, name), exist_ok=True)
-    os.symlink(os.path.abspath(path), os.path.join(folder, name, "tokenizer.json"))
-    run(program, "import", os.path.join(folder, name), "--tokenizer-only", "-q", "-o", model)
+    run(program, "import", path, "--tokenizer-only", "-q", "-o", model)
     package = Package(path, texts)
     first = ours(program, model, text_path, args)
     if first["n_ids"] != package.n_ids():

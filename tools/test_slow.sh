@@ -1,19 +1,19 @@
 #!/bin/sh
-# The slow suite: all tests with all real models, ONNX against other implementations, everything under ASan+UBSan, the
+# The slow suite: all tests with all real models, ONNX and tokenizers against other implementations, everything under ASan+UBSan, the
 # threaded tests under TSan, and the whole suite again under forced regimes (CYB_BACKEND, CYB_PATH, CYB_ISA, CYB_THREADS).
 # Ends with a list of what passed.
-# usage: tools/test_slow.sh [tests] [onnx] [asan] [tsan] [regimes]      (default: all of them)
+# usage: tools/test_slow.sh [tests] [onnx] [tokenizers] [asan] [tsan] [regimes]      (default: all of them)
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 jobs=${JOBS:-$(nproc)}
 passed=""
 failed=""
-parts=${*:-tests onnx asan tsan regimes}
+parts=${*:-tests onnx tokenizers asan tsan regimes}
 for part in $parts; do
   case $part in
-    tests | onnx | asan | tsan | regimes) ;;
-    *) echo "test_slow: $part is none of: tests onnx asan tsan regimes" >&2; exit 1 ;;
+    tests | onnx | tokenizers | asan | tsan | regimes) ;;
+    *) echo "test_slow: $part is none of: tests onnx tokenizers asan tsan regimes" >&2; exit 1 ;;
   esac
 done
 wanted() { case " $parts " in *" $1 "*) true ;; *) false ;; esac; }
@@ -31,10 +31,14 @@ step() {
 build() { cmake --preset "$1" >/dev/null && cmake --build "build/$1" -j "$jobs"; }
 suite() { folder=$1; shift; ctest --test-dir "build/$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"; }
 onnx() { script=$1; shift; build/venv-onnx/bin/python "tests/conformance/onnx_backend/$script" "$@"; }
+# 10,000 texts for every kind of tokenizer, made by the packages themselves, and the tests on them.
+texts() { script=$1; shift; build/venv-tokenizers/bin/python "tests/golden/make/$script" --random 10000 --out "$@"; }
+kinds() { CYB_TOKENIZER_KINDS="build/tokenizer_kinds" build/release/tests/test_text --gtest_filter='*Kinds*'; }
+files() { CYB_TOKENIZER_FILES="build/tokenizer_files" build/release/tests/test_import --gtest_filter='*SentencePiece*:*Tiktoken*'; }
 regime() { env "$@" ctest --test-dir build/release -j "$jobs" --output-on-failure -LE slow -E '^gate_|fuzz_replay|^aarch64'; }
 
 python3 tools/fetch_models.py all >/dev/null
-if wanted tests || wanted onnx || wanted regimes; then step "build release" build release; fi
+if wanted tests || wanted onnx || wanted tokenizers || wanted regimes; then step "build release" build release; fi
 if wanted tests; then step "all tests, all real models" suite release; fi
 if wanted onnx; then
   step "packages for ONNX" tools/venv.sh onnx
@@ -42,6 +46,21 @@ if wanted onnx; then
   step "ONNX operators of com.microsoft" onnx contrib.py --driver build/release/tests/onnx_driver
   step "real ONNX models" onnx real.py --program build/release/cyb-llm
   step "tiny models from torch" onnx tiny.py --program build/release/cyb-llm
+fi
+if wanted tokenizers; then
+  step "packages for tokenizers" tools/venv.sh tokenizers
+  step "texts of the tokenizers package" texts tokenizer_kinds.py build/tokenizer_kinds
+  step "tokenizer.json, 10,000 texts a kind" kinds
+  step "texts of sentencepiece and tiktoken" texts tokenizer_files.py build/tokenizer_files
+  step "sentencepiece and tiktoken, 10,000 texts a kind" files
+  # The vocabularies that llama.cpp's sources carry, where tools/build_peers.py has put them.
+  vocabularies=$(ls -d "${XDG_CACHE_HOME:-$HOME/.cache}"/cyb-llm/peers/llama_cpp_python-*/vendor/llama.cpp/models 2>/dev/null | tail -n 1)
+  if [ -n "$vocabularies" ]; then
+    step "vocabularies of llama.cpp" python3 tools/check_vocabularies.py "$vocabularies" --program build/release/cyb-llm
+  else
+    passed="$passed
+  not run vocabularies of llama.cpp (python3 tools/build_peers.py fetches them)"
+  fi
 fi
 if wanted asan; then
   step "build asan" build asan

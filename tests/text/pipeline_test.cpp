@@ -99,6 +99,23 @@ TEST(GgufPre, EveryNameOfTheTableMakesAPipeline) {
   EXPECT_FALSE(text::gguf_pre("").has_value());
 }
 
+// Falcon cuts punctuation before GPT-2's expression does; Tiny Aya groups digits from the right.
+TEST(Pipeline, StepsRunInTheirOrder) {
+  const auto pieces = [](const char* name, std::string text) {
+    std::vector<std::string> out;
+    const auto pre = text::gguf_pre(name);
+    const auto pipeline = text::Pipeline::make(pre->config.pipeline, pre->config);
+    text::Pieces cut{text, {{0, text.size(), true}}};
+    EXPECT_TRUE((*pipeline)->cut(cut).has_value());
+    for (const text::Piece& piece : cut.list) out.emplace_back(cut.of(piece));
+    return out;
+  };
+  EXPECT_EQ(pieces("falcon", "1234,abc!!5"), (Texts{"123", "4", ",", "abc", "!!", "5"}));
+  EXPECT_EQ(pieces("tiny_aya", "1234567"), (Texts{"1", "234", "567"}));
+  EXPECT_EQ(pieces("tiny_aya", "12345678 12a"), (Texts{"12", "345", "678", " ", "12", "a"}));
+  EXPECT_EQ(pieces("superbpe", "1234567"), (Texts{"1", "234", "567"}));
+}
+
 TEST(Pipeline, SurvivesAConfig) {
   for (const char* name : {"kinds/bert", "kinds/unigram", "kinds/clip", "kinds/frame"}) {
     const auto parts =
