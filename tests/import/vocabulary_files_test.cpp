@@ -52,6 +52,13 @@ std::unique_ptr<Tokenizer> made(Result<TokenizerParts> parts) {
   return std::move(*out);
 }
 
+ImportOptions alone(const std::string& encoding) {
+  ImportOptions out;
+  out.tokenizer_only = true;
+  out.encoding = encoding;
+  return out;
+}
+
 /// A folder that is gone when the test ends.
 class Folder {
  public:
@@ -160,7 +167,7 @@ TEST(VocabularyFiles, EveryFormImportsAlone) {
   for (const Form& form : forms) {
     SCOPED_TRACE(form.path);
     ImportReport report;
-    ImportOptions options{.tokenizer_only = true, .encoding = form.encoding};
+    const ImportOptions options = alone(form.encoding);
     const std::string out = folder / (std::to_string(n++) + ".model");
     const auto written = import_model(form.path, out, options, report);
     ASSERT_TRUE(written.has_value()) << written.error().text();
@@ -181,7 +188,7 @@ TEST(VocabularyFiles, WhatIsNoTokenizerIsRefused) {
   const auto refused = [&](const std::string& name, const std::string& encoding,
                            std::string_view words) {
     ImportReport report;
-    const ImportOptions options{.tokenizer_only = true, .encoding = encoding};
+    const ImportOptions options = alone(encoding);
     const std::string out = folder / "out.model";
     const auto written = import_model(folder / name, out, options, report);
     ASSERT_FALSE(written.has_value()) << name;
@@ -217,8 +224,7 @@ TEST(VocabularyFiles, DamagedSentencePieceModels) {
 }
 
 Result<ModelDraft> folder_alone(const Folder& folder, ImportReport& report) {
-  const ImportOptions options{.tokenizer_only = true};
-  return read_source(folder.path(), report, options);
+  return read_source(folder.path(), report, alone(""));
 }
 
 TEST(VocabularyFiles, AFolderWithASentencePieceModelImports) {

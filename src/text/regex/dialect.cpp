@@ -277,7 +277,7 @@ class Translator {
       case 'P': {
         bool negative = false;
         CYB_ASSIGN(const std::string name, property(negative));
-        if (!negative) out_ += newer_of(name);
+        if (!negative && !without_newer_) out_ += newer_of(name);
         return {};
       }
       case 'u':
@@ -365,7 +365,16 @@ class Translator {
     const std::size_t start = out_.size();
     ++at_;
     bool negative = false;
+    const std::size_t begin = at_;
     CYB_ASSIGN(std::string first, members(negative));
+    if (starts("&&")) {
+      // Without the newer characters: beside them PCRE2 no longer sees at once that a run which
+      // failed fails from its next character on, too, and the search is quadratic.
+      at_ = begin;
+      without_newer_ = true;
+      CYB_ASSIGN(first, members(negative));
+      without_newer_ = false;
+    }
     std::string ahead;
     while (starts("&&")) {
       if (negative) return fail(refused("a negated intersection of classes"));
@@ -465,6 +474,7 @@ class Translator {
     return {};
   }
 
+  bool without_newer_ = false;
   std::string_view in_;
   std::string out_;
   std::vector<std::size_t> groups_;  // where in the output each open group starts
