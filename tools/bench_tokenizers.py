@@ -5,7 +5,7 @@ The text is 10 MB of prose, code, CJK, emoji and numbers in blocks of 2 to 8 kB,
 --text FILE. FILE...: tokenizer.json files; without any, five are trained here (BPE of the shapes gpt2, llama3, qwen2 and o200k, and Unigram).
 Both get the same documents (--document bytes each); the package is timed the fastest way it has on one thread, and ids are held equal.
 
-    bench_tokenizers.py [--program build/release/cyb-llm] [--rounds 5] [FILE...]
+    bench_tokenizers.py [--program build/release/cyb-llm] [--rounds 3] [FILE...]
 """
 import argparse
 import ast
@@ -226,7 +226,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--program")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3, help="encodings a round of ours (the median counts)")
     parser.add_argument("--document", type=int, default=100_000, help="bytes of a document (default 100000)")
     parser.add_argument("--size", type=int, default=10_000_000, help="bytes of the text (default 10 MB)")
