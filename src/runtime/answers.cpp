@@ -150,6 +150,8 @@ Result<std::vector<GenerateResult>> generate_answers(Session& session,
   }
   CYB_ASSIGN(Session::Use user, session.use());
   CYB_TRY(user.engine().check_ids(prompt));
+  if (user.engine().length_rule().kind == LengthRule::Kind::kSwitch)
+    return fail(not_built("several answers side by side of a model with longrope"));
   CYB_ASSIGN(const SamplingConfig sampling, request_sampling(user.engine(), options));
   Group group(user, options);
   for (std::uint32_t i = 0; i < n_answers; ++i) {

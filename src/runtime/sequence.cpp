@@ -85,7 +85,7 @@ Result<void> Sequence::adopt(std::span<const std::int32_t> ids) {
   truncate(0);
   if (ids.size() > limit_tokens_) return fail(context_overflow(ids.size(), limit_tokens_));
   CYB_TRY(reserve(static_cast<std::uint32_t>(ids.size())));
-  commit(ids);
+  commit(ids, std::nullopt);  // sessions with frequency sets are not saved
   return {};
 }
 

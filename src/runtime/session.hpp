@@ -58,7 +58,7 @@ class Session {
     /// Adds `ids` after the position, in chunks. Errors as prefill.
     Result<void> append(std::span<const std::int32_t> ids, const PrefillOptions& options = {});
     /// Adds one token and hands its logits [V] to `sink` without a copy; last_logits() is void
-    /// afterwards. Allocates nothing.
+    /// afterwards. Allocates nothing, but where the rope depends on the length.
     Result<void> advance(std::int32_t id, const LogitsSink& sink, std::stop_token stop = {});
     /// The same for several tokens in one run, with the logits of each, [ids, V]. Errors:
     /// InvalidInput for more than Engine::max_outputs().
@@ -79,6 +79,8 @@ class Session {
     friend class Session;
     bool must_restart(std::uint64_t length) const;
     Result<void> restart(std::span<const std::int32_t> ids, const PrefillOptions& options);
+    Result<void> advance_one_by_one(std::span<const std::int32_t> ids, const LogitsSink& sink,
+                                    const std::stop_token& stop);
     explicit Use(Session& session) noexcept : session_(&session) {}
     Session* session_;
   };

@@ -40,6 +40,8 @@ Result<void> check_owner(const Engine& engine, const std::string& path, const Se
 
 Result<void> save_session(Session& session, const std::string& path, const SessionNotes& notes) {
   CYB_ASSIGN(Session::Use user, session.use());
+  if (user.engine().length_rule().kind != LengthRule::Kind::kNone)
+    return fail(not_built("saving a session of a model whose rope depends on the length"));
   const Sequence& sequence = std::as_const(user).sequence();
   KvPool& pool = sequence.pool();
   SessionIndex index{.model_id = user.engine().model_id(),
