@@ -49,6 +49,18 @@ def unsigned_weights(model):
             node.input[weight] = shifted(f"{tensor.name}_u8", numpy_helper.to_array(tensor))
 
 
+def shaken(model, relative, seed):
+    """f32 weights of more than 16 values (fewer may be sizes), each times 1 + `relative` or 1 - `relative`: what another order of sums would do."""
+    rng = np.random.default_rng(seed)
+    for tensor in model.graph.initializer:
+        if tensor.data_type != onnx.TensorProto.FLOAT:
+            continue
+        values = numpy_helper.to_array(tensor)
+        if values.size > 16:
+            moved = values.astype(np.float64) * (1 + relative * rng.choice((-1.0, 1.0), values.shape))
+            tensor.CopyFrom(numpy_helper.from_array(moved.astype(np.float32), tensor.name))
+
+
 # Operators that turn a difference in the last bit into one of a whole step.
 ROUNDING = ("DynamicQuantizeLinear", "QuantizeLinear", "Round")
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs real ONNX models through `cyb-llm import` and `cyb-llm run` and compares with onnxruntime (graph optimisations off).
 
+    real.py --shake 1e-7 [--only REGEX]
     real.py --program BUILD/cyb-llm [--models FOLDER] [--only REGEX] [--backend cpu|reference] [--table docs/onnx.md] [--write | --committed]
 
 The models are the lines of tests/golden/onnx/models.jsonl: where the file comes from (packages, size and sha256), its inputs, the
@@ -10,6 +11,7 @@ of tests/golden/onnx/expected/ stand in for it (--write makes them). Random oper
 A model of integers is also compared between its roundings (`stages`): there a last bit decides whether a value becomes k or k + 1, and
 a long chain of them makes any two programs differ, onnxruntime from itself included. Each stretch starts from what onnxruntime found.
 Where that is so for every input (`chaotic` says why), the run of the whole is only asked for finite values in as many dimensions.
+--shake R shows it: onnxruntime against itself, its f32 weights moved by R of their size, five times.
 """
 import argparse
 import json
@@ -33,7 +35,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parents[1] / "golden" / "onnx"
 sys.path[:0] = [str(HERE), str(HERE.parents[2] / "tools")]
 import fetch_models  # noqa: E402
-from noise import cut, exposed, silence, unsigned_weights  # noqa: E402
+from noise import cut, exposed, shaken, silence, unsigned_weights  # noqa: E402
 
 START, END = "<!-- real: begin -->", "<!-- real: end -->"
 SAMPLES = 64  # of each output, in the committed goldens
@@ -271,6 +273,23 @@ def run_stages(args, row, path, work):
     return check
 
 
+def shake(args, row):
+    """How far onnxruntime gets from itself: a text for each of five draws."""
+    with tempfile.TemporaryDirectory(prefix="onnx_shake_") as root:
+        work = pathlib.Path(root)
+        path = oracle_path(row, prepared(row, args.models, work), work)
+        feeds, texts = feeds_of(args, row, 0), []
+        still = Oracle(row, path)(feeds)
+        for seed in range(5):
+            model = onnx.load(path)
+            shaken(model, args.shake, seed)
+            onnx.save(model, work / "shaken.onnx")
+            check = Worst(row["tolerance"])
+            check.compare(Oracle(row, str(work / "shaken.onnx"))(feeds), still)
+            texts.append(check.wrong or f"{check.error:.1e}")
+        return "; ".join(texts)
+
+
 def run_model(args, row):
     """name of the check -> check; None for one that needs onnxruntime."""
     with tempfile.TemporaryDirectory(prefix="onnx_real_") as root:
@@ -313,7 +332,8 @@ def replace_table(path, text, start, stop):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", required=True)
+    parser.add_argument("--program", help="the cyb-llm to check")
+    parser.add_argument("--shake", type=float, metavar="R", help="onnxruntime against itself with its f32 weights moved by R of their size")
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path(fetch_models.default_dir()).parent / "onnx")
     parser.add_argument("--only", default="")
     parser.add_argument("--backend")
@@ -321,7 +341,11 @@ def parse():
     parser.add_argument("--write", action="store_true", help="write the goldens of onnxruntime's outputs")
     parser.add_argument("--committed", action="store_true", help="compare with the committed goldens")
     args = parser.parse_args()
-    args.program = os.path.abspath(args.program)
+    if (args.program is None) == (args.shake is None):
+        parser.error("one of --program and --shake")
+    if args.shake is not None and onnxruntime is None:
+        parser.error("--shake needs onnxruntime")
+    args.program = os.path.abspath(args.program or "")
     args.committed = args.committed or onnxruntime is None
     if args.committed and (args.write or args.table):
         parser.error("--write and --table need onnxruntime")
@@ -333,6 +357,10 @@ def main():
     warnings.simplefilter("ignore")
     every = [json.loads(line) for line in (GOLDEN / "models.jsonl").read_text().splitlines()]
     rows = [row for row in every if re.search(args.only, row["name"])]
+    if args.shake is not None:
+        for row in rows:
+            print(row["name"], shake(args, row), flush=True)
+        return 0
     failed, left, results = 0, [], {}
     for row in rows:
         try:
