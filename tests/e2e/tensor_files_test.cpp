@@ -169,5 +169,39 @@ TEST(TensorFiles, OutputsAreChosenByName) {
   EXPECT_NE(unknown.err.find("outputs are: a/b, a_b"), std::string::npos) << unknown.err;
 }
 
+TEST(TensorFiles, AFullDiskLeavesNoOutput) {
+  const Program program;
+  const std::string source = program.file("m.onnx"), model = program.file("m.model"),
+                    small = program.file("small.npy"), large = program.file("large.npy");
+  write_all(source, onnx_model(Proto()
+                                   .message(1, onnx_node("Relu", {"small"}, "first"))
+                                   .message(1, onnx_node("Relu", {"large"}, "second"))
+                                   .message(11, onnx_value("small", {2}))
+                                   .message(11, onnx_value("large", {4000}))
+                                   .message(12, onnx_value("first", {2}))
+                                   .message(12, onnx_value("second", {4000}))));
+  ASSERT_EQ(program.run({"import", source, "-o", model}).exit_code, 0);
+  write_npy(small, "(2,)", {1, 2});
+  write_npy(large, "(4000,)", std::vector<float>(4000, 3.0f));
+  const std::string out = program.file("out");
+  // A size limit on files stands for a full disk: the first output fits, the second does not.
+  ProcessOptions options;
+  options.environment = program.environment();
+  const auto run = [&](const std::string& limit) {
+    return run_process({"bash", "-c",
+                        limit + " exec \"$0\" run \"$1\" --input small=\"$2\" --input "
+                                "large=\"$3\" --output \"$4\"",
+                        built_program("cyb-llm"), model, small, large, out},
+                       options);
+  };
+  const ProcessResult full = run("trap '' XFSZ; ulimit -f 8;");
+  EXPECT_EQ(full.exit_code, 4) << full.err;
+  EXPECT_NE(full.err.find("second.npy"), std::string::npos) << full.err;
+  EXPECT_TRUE(!fs::exists(out) || fs::is_empty(out));
+  const ProcessResult whole = run("");
+  EXPECT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_TRUE(fs::exists(out + "/first.npy") && fs::exists(out + "/second.npy"));
+}
+
 }  // namespace
 }  // namespace cyb::test

@@ -56,6 +56,7 @@ Result<AtomicFile> written_output(const std::string& path, const TensorView& ten
   CYB_TRY(file.write(header));
   const std::uint64_t size = tensor_bytes(tensor.dtype, tensor.shape).value_or(0);
   CYB_TRY(file.write(std::span(tensor.data, static_cast<std::size_t>(size))));
+  CYB_TRY(file.write_at(file.size(), {}));  // nothing stays in the buffer: a full disk shows here
   return file;
 }
 
