@@ -68,18 +68,21 @@ Result<std::optional<Digest>> content_of(const std::string& source, const Source
   return std::optional(hasher.finish());
 }
 
+ImportOptions import_options(const std::string& name, const SourceOptions& options) {
+  return {.name = name,
+          .progress = options.progress,
+          .stop = options.stop,
+          .dims = options.dims,
+          .tokenizer_only = options.tokenizer_only,
+          .encoding = options.encoding};
+}
+
 Result<ImportedModel> import_with_key(const std::string& source, const std::string& name,
                                       const SourceKey* key, const SourceOptions& options) {
   Store store;
   CYB_ASSIGN(const std::string staged, store.staging_path());
   ImportedModel imported;
-  const ImportOptions import_options{.name = name,
-                                     .progress = options.progress,
-                                     .stop = options.stop,
-                                     .dims = options.dims,
-                                     .tokenizer_only = options.tokenizer_only,
-                                     .encoding = options.encoding};
-  CYB_TRY(import_model(source, staged, import_options, imported.report));
+  CYB_TRY(import_model(source, staged, import_options(name, options), imported.report));
   const auto before = store.find(imported.report.name);
   auto stored = store.add(staged, imported.report.name, key);
   if (!stored) {
@@ -138,13 +141,7 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
   }
   ImportedModel imported;
   imported.path = out_path;
-  const ImportOptions import_options{.name = name,
-                                     .progress = options.progress,
-                                     .stop = options.stop,
-                                     .dims = options.dims,
-                                     .tokenizer_only = options.tokenizer_only,
-                                     .encoding = options.encoding};
-  CYB_TRY(import_model(source, out_path, import_options, imported.report));
+  CYB_TRY(import_model(source, out_path, import_options(name, options), imported.report));
   if (options.on_imported) options.on_imported(imported.report);
   return imported;
 }

@@ -203,7 +203,8 @@ class DirectConvStep final : public PlainStep {
   std::size_t counter_, tiles_ = 0, tables_ = 0;
 };
 
-/// [group][block of 16 outputs][tap][channel][16] of a weight [groups * outputs, channels, taps].
+}  // namespace
+
 Result<Buffer> direct_panels(const float* w, const conv::Problem& p) {
   const std::size_t blocks = (p.out_channels + kDirectOutputs - 1) / kDirectOutputs;
   const std::size_t taps = p.volume(), k = taps * p.in_channels;
@@ -224,6 +225,8 @@ Result<Buffer> direct_panels(const float* w, const conv::Problem& p) {
   }
   return buffer;
 }
+
+namespace {
 
 /// [tap][channels, whole blocks] of a weight [channels, 1, taps].
 Result<Buffer> depthwise_panels(const float* w, const conv::Problem& p) {

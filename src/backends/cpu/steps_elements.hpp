@@ -50,6 +50,10 @@ inline std::int32_t byte_at(const std::byte* data, DType dtype, std::size_t i) n
   return dtype == DType::kI8 ? static_cast<std::int8_t>(raw) : raw;
 }
 
+/// [group][block of 16 outputs][tap][channel][16] of a weight [groups * outputs, channels, taps].
+/// What CpuWeight::Derived::kDirect names, but for depthwise ones.
+Result<Buffer> direct_panels(const float* w, const conv::Problem& p);
+
 /// ConvTranspose of 1 to 3 axes.
 Result<StepPtr> make_transposed_step(const Step& step, Build& build);
 

@@ -158,12 +158,6 @@ Result<Buffer> weight_rows(const Step& step, std::size_t k) {
   return buffer;
 }
 
-bool is_stored(const Operand& operand) {
-  return operand.kind == Operand::Kind::kWeight &&
-         cpu_weight(operand)->source().dtype == operand.dtype &&
-         cpu_weight(operand)->source().shape.count() == operand.shape.count();
-}
-
 }  // namespace
 
 Result<StepPtr> make_integer_conv(const Step& step, Build& build) {
@@ -171,7 +165,8 @@ Result<StepPtr> make_integer_conv(const Step& step, Build& build) {
   const auto present = [&](std::size_t i) {
     return step.inputs.size() > i && step.inputs[i].kind != Operand::Kind::kNone;
   };
-  if (!is_stored(w) || (present(3) && !is_stored(step.inputs[3]))) return StepPtr();
+  if (stored_bytes(w) == nullptr || (present(3) && stored_bytes(step.inputs[3]) == nullptr))
+    return StepPtr();
   if (x.shape.rank() > 5 || x.shape.count() == 0 || step.outputs[0].shape.count() == 0 ||
       w.shape.count() == 0 || (present(2) && step.inputs[2].shape.count() != 1))
     return StepPtr();

@@ -7,8 +7,7 @@
 namespace cyb::cpu {
 namespace {
 
-constexpr std::size_t kTimes = 32;    // steps whose products with x are made at once
-constexpr std::size_t kColumns = 16;  // of a block of weights
+constexpr std::size_t kTimes = 32;  // steps whose products with x are made at once
 
 /// [direction][block of 16 rows][k][16] of w [d, rows, k].
 struct RowPanels {
@@ -16,36 +15,18 @@ struct RowPanels {
   std::size_t k = 0, n_blocks = 0;
 
   const float* direction(std::size_t dir) const noexcept {
-    return reinterpret_cast<const float*>(memory->data()) + dir * n_blocks * k * kColumns;
+    return reinterpret_cast<const float*>(memory->data()) + dir * n_blocks * k * kDirectOutputs;
   }
 };
-
-Result<Buffer> row_panels(const float* w, std::size_t groups, std::size_t rows, std::size_t k) {
-  const std::size_t blocks = (rows + kColumns - 1) / kColumns;
-  CYB_ASSIGN(Buffer buffer,
-             Buffer::allocate(groups * blocks * k * kColumns * sizeof(float), "cpu"));
-  auto* to = buffer.as<float>();
-  for (std::size_t g = 0; g < groups; ++g, w += rows * k) {
-    for (std::size_t block = 0; block < blocks; ++block) {
-      for (std::size_t i = 0; i < k; ++i) {
-        for (std::size_t lane = 0; lane < kColumns; ++lane) {
-          const std::size_t row = block * kColumns + lane;
-          *to++ = row < rows ? w[row * k + i] : 0.0f;
-        }
-      }
-    }
-  }
-  return buffer;
-}
 
 Result<RowPanels> panels_of(const Operand& w) {
   const auto groups = static_cast<std::size_t>(w.shape[0]),
              rows = static_cast<std::size_t>(w.shape[1]), k = static_cast<std::size_t>(w.shape[2]);
   const CpuWeight& weight = *cpu_weight(w);
   CYB_ASSIGN(auto memory, weight.derived({CpuWeight::Derived::kDirect, groups, rows, k}, [&] {
-    return row_panels(weight.vector(), groups, rows, k);
+    return direct_panels(weight.vector(), {{}, 1, groups, k, rows});
   }));
-  return RowPanels{std::move(memory), k, (rows + kColumns - 1) / kColumns};
+  return RowPanels{std::move(memory), k, (rows + kDirectOutputs - 1) / kDirectOutputs};
 }
 
 enum class Cell : std::uint8_t { kLstm, kGru, kGruLinearFirst };
@@ -81,7 +62,7 @@ class RecurrentStep final : public PlainStep {
   };
 
   std::size_t gates() const noexcept { return p_.cell == Cell::kLstm ? 4 : 3; }
-  std::size_t padded() const noexcept { return p_.w.n_blocks * kColumns; }
+  std::size_t padded() const noexcept { return p_.w.n_blocks * kDirectOutputs; }
 
   Room carve(Carver& carver) const noexcept {
     const std::size_t n = p_.shape.hidden;
@@ -106,7 +87,7 @@ class RecurrentStep final : public PlainStep {
   /// y [n][P] = rows times weights.
   void product(const Run& run, const Blocks& blocks, const Rows& rows, float* y) const noexcept {
     const RowPanels& w = blocks.w;
-    const std::size_t block = w.k * kColumns;
+    const std::size_t block = w.k * kDirectOutputs;
     run.k->tile({.a = rows.x,
                  .packed = false,
                  .a_panel = kTileRows * rows.step,
@@ -170,7 +151,7 @@ class RecurrentStep final : public PlainStep {
       k.mul(r, from_h + 2 * n, n, r);
     } else {
       // The last gate's rows begin inside a block.
-      const std::size_t first = 2 * n / kColumns, rest = 2 * n % kColumns;
+      const std::size_t first = 2 * n / kDirectOutputs, rest = 2 * n % kDirectOutputs;
       k.mul(r, room.h, n, room.spare);
       product(run, {p_.r, dir, first}, {room.spare, n, 1}, from_h);
       k.add(from_h + rest, room.bias + 5 * n, n, r);

@@ -62,21 +62,28 @@ SymmetricSums symmetric_sums(const Run& run, CodeRange range, float inverse) noe
   return {total(xq), total(qq)};
 }
 
+struct CodeLanes {
+  Lanes w = lanes(0), x = lanes(0), q = lanes(0), xq = lanes(0), qq = lanes(0);
+  void add(Lanes weight, Lanes value, Lanes code) noexcept {
+    const Lanes wq = weight * code;
+    w += weight;
+    x += weight * value;
+    q += wq;
+    xq += wq * value;
+    qq += wq * code;
+  }
+  CodeSums sums() const noexcept { return {total(w), total(x), total(q), total(xq), total(qq)}; }
+};
+
 CodeSums affine_sums(const Run& run, float hi, float inverse, float lowest) noexcept {
   const Rounding rounded({0, hi});
-  Lanes sw = lanes(0), sx = lanes(0), sq = lanes(0), xq = lanes(0), qq = lanes(0);
+  CodeLanes sums;
   const Lanes factor = lanes(inverse), base = lanes(lowest);
   for (std::size_t i = 0; i < run.n; i += 4) {
     const Lanes x = load4(run.x + i), w = load4(run.w + i);
-    const Lanes q = rounded((x - base) * factor);
-    const Lanes wq = w * q;
-    sw += w;
-    sx += w * x;
-    sq += wq;
-    xq += wq * x;
-    qq += wq * q;
+    sums.add(w, x, rounded((x - base) * factor));
   }
-  return {total(sw), total(sx), total(sq), total(xq), total(qq)};
+  return sums.sums();
 }
 
 }  // namespace
@@ -117,17 +124,10 @@ void affine_codes(const Run& run, CodeRange range, float scale, float min, float
 }
 
 CodeSums code_sums(const Run& run, const float* codes) noexcept {
-  Lanes sw = lanes(0), sx = lanes(0), sq = lanes(0), xq = lanes(0), qq = lanes(0);
-  for (std::size_t i = 0; i < run.n; i += 4) {
-    const Lanes x = load4(run.x + i), w = load4(run.w + i), q = load4(codes + i);
-    const Lanes wq = w * q;
-    sw += w;
-    sx += w * x;
-    sq += wq;
-    xq += wq * x;
-    qq += wq * q;
-  }
-  return {total(sw), total(sx), total(sq), total(xq), total(qq)};
+  CodeLanes sums;
+  for (std::size_t i = 0; i < run.n; i += 4)
+    sums.add(load4(run.w + i), load4(run.x + i), load4(codes + i));
+  return sums.sums();
 }
 
 AffineFit solve_affine(const CodeSums& s, bool non_negative) noexcept {
