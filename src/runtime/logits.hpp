@@ -22,6 +22,10 @@ using LogitRowSink =
 Result<void> all_logits(Engine& engine, std::span<const std::int32_t> ids, const LogitRowSink& sink,
                         std::stop_token stop = {});
 
+/// The same from row `first` < T on: [T - first, V].
+Result<void> logits_from(Engine& engine, std::span<const std::int32_t> ids, std::size_t first,
+                         const LogitRowSink& sink, std::stop_token stop = {});
+
 /// Natural logarithm of the probability of `id` under softmax(logits); sums in f64.
 double log_probability(std::span<const float> logits, std::int32_t id);
 
@@ -32,6 +36,7 @@ Result<std::vector<double>> token_log_probabilities(Engine& engine,
 
 struct PerplexityOptions {
   std::uint32_t window_tokens = 0;  // 0: the engine's context
+  bool second_half = false;         // llama-perplexity's protocol, see perplexity()
   std::stop_token stop;
   std::function<void(std::uint64_t done, std::uint64_t total, double mean_nll)>
       progress;  // after each window; may be empty
@@ -46,7 +51,9 @@ struct PerplexityReport {
 
 /// Over windows that do not overlap; each starts with an empty cache, and its first token is not
 /// predicted. Windows after the first begin with the first token of `ids` where that is the BOS
-/// token. Errors: InvalidInput (fewer than 2 tokens), as all_logits.
+/// token. With `second_half`, as llama.cpp's llama-perplexity has it: full windows of W tokens
+/// only, BOS in place of a window's first token, and of the rows the last W - 1 - W/2 that have a
+/// next token. Errors: InvalidInput (fewer than 2 tokens; no full window), as all_logits.
 Result<PerplexityReport> perplexity(Engine& engine, std::span<const std::int32_t> ids,
                                     const PerplexityOptions& options = {});
 

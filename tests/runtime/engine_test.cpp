@@ -254,6 +254,28 @@ TEST(Logits, PerplexityOfAKnownDistribution) {
                    "input: perplexity needs two tokens or more");
 }
 
+TEST(Logits, PerplexityOfSecondHalves) {
+  // What has fewer than 16 tokens before it is predicted wrongly: it must not be counted.
+  const auto backend = std::make_shared<ScriptedBackend>();
+  backend->script.row = [](std::span<const std::int32_t> history, std::span<float> logits) {
+    std::ranges::fill(logits, 0.0f);
+    const std::int32_t next = history.size() > 16 ? history.back() + 1 : history.back();
+    logits[static_cast<std::size_t>(next) % logits.size()] = 1.0f;
+  };
+  const auto engine = scripted_engine(tiny_model("llama2"), backend);
+  std::vector<std::int32_t> ids(100);
+  std::iota(ids.begin(), ids.end(), 10);
+  PerplexityOptions options;
+  options.window_tokens = 33;
+  options.second_half = true;
+  const PerplexityReport half = value(perplexity(*engine, ids, options));
+  EXPECT_EQ(half.n_windows, 3u);       // the token after them fills no window
+  EXPECT_EQ(half.n_tokens, 3u * 16u);  // rows 16..31 of each
+  EXPECT_NEAR(half.mean_nll, std::log(std::exp(1.0) + 255) - 1, 1e-9);
+  CYB_EXPECT_ERROR(perplexity(*engine, std::span(ids).first(32), options),
+                   "input: the text has 32 tokens, and a window 33: none is full");
+}
+
 TEST(Bench, MeasuresEveryCase) {
   BenchOptions options;
   options.engine.backend = "reference";

@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kExamples = R"(Example:
   cyb-llm perplexity MODEL --file text.txt --ctx 2048
-The text is cut into windows of the context's length that do not overlap; a window's first token is not predicted.)";
+The text is cut into windows of the context's length that do not overlap; a window's first token is not predicted. With
+--second-half only what has half a window before it is, as llama-perplexity counts (its windows: --ctx 512).)";
 
 class PerplexityCommand final : public Command {
  public:
@@ -23,6 +24,9 @@ class PerplexityCommand final : public Command {
     model_.declare_model(options);
     options.optional_text("--file", file_, "FILE", "The text (-: standard input)");
     model_.declare_context(options);
+    options.flag("--second-half", second_half_,
+                 "Full windows only, and of each the second half: figures to hold beside "
+                 "llama-perplexity's");
     model_.declare_engine(options);
     model_.declare_verify(options);
     options.flag("--json", json_,
@@ -52,6 +56,7 @@ class PerplexityCommand final : public Command {
     Progress progress(context.output, "perplexity");
     PerplexityOptions options;
     options.stop = stop;
+    options.second_half = second_half_;
     options.progress = [&](std::uint64_t done, std::uint64_t total, double mean_nll) {
       progress.update(done, total, fmt::format("mean {:.4f} nats", mean_nll));
     };
@@ -79,7 +84,7 @@ class PerplexityCommand final : public Command {
  private:
   ModelFlags model_;
   std::optional<std::string> file_;
-  bool json_ = false;
+  bool json_ = false, second_half_ = false;
 };
 
 }  // namespace
