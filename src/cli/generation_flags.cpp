@@ -62,12 +62,7 @@ Result<void> GenerationFlags::check(bool chat) const {
   if (draft_tokens_ && !draft_) return fail(usage_error("--draft-tokens needs --draft"));
   if (n_answers() == 1) return {};
   if (chat) return fail(usage_error("--answers: a chat has one answer at a time"));
-  if (speculate_ || draft_) {
-    return fail(usage_error("--answers: guesses go with one answer at a time"));
-  }
-  if (overflow_ == "shift") {
-    return fail(usage_error("--answers: --overflow shift goes with one answer at a time"));
-  }
+  if (draft_) return fail(usage_error("--answers: a draft model goes with one answer at a time"));
   return {};
 }
 

@@ -63,6 +63,7 @@ class Answer {
   }
 
   GenerateResult& result() noexcept { return result_; }
+  const GenerateResult& result() const noexcept { return result_; }
   const Sampler& sampler() const noexcept { return sampler_; }
   /// Text that was held back comes out; timings are filled in.
   GenerateResult finish();

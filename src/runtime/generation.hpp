@@ -113,8 +113,7 @@ using AnswerSink = std::function<void(std::uint32_t index, std::string_view text
 /// `n_answers` answers to one prompt, computed side by side. Answer i has the bits of a generate()
 /// with row = options.row + i and the same seed; the prompt is computed once and its pages are
 /// shared. Afterwards the session holds the prompt and answer 0. The engine needs pages for all of
-/// them (EngineOptions::max_sequences). Errors: as generate(); InvalidInput for no answers,
-/// kShift or speculation with more than one.
+/// them (EngineOptions::max_sequences). Errors: as generate(); InvalidInput for no answers.
 Result<std::vector<GenerateResult>> generate_answers(Session& session,
                                                      std::span<const std::int32_t> prompt,
                                                      const GenerateOptions& options,

@@ -64,11 +64,37 @@ TEST_P(Answers, EqualSoloRunsBitForBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, Answers,
-                         ::testing::Values(Way{"llama3", "cpu", "curated"},
-                                           Way{"gemma3", "cpu", "curated"},
-                                           Way{"qwen2", "reference", "curated"},
-                                           Way{"smollm2", "cpu", "graph"}));
+/// The same where guesses are checked together, where the context shifts, and where crossing a
+/// length computes the cache again.
+TEST_P(Answers, EqualSoloRunsWithGuessesAndShifts) {
+  const auto prompt = some_ids(37);
+  GenerateOptions options{.max_tokens = 160,
+                          .sampling = {.temperature = 0.9},
+                          .seed = 3,
+                          .ignore_stop_ids = true,
+                          .overflow = Overflow::kShift};
+  for (const std::uint32_t lookup : {0u, 3u}) {
+    options.row = 0;
+    options.speculation.lookup_tokens = lookup;
+    Session session(engine_);
+    const auto answers = value(generate_answers(session, prompt, options, 3));
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      Session alone(engine_);
+      options.row = i;
+      const GenerateResult solo = value(generate(alone, prompt, options));
+      EXPECT_EQ(solo.tokens.size(), 160u);
+      EXPECT_EQ(answers[i].tokens, solo.tokens) << i << ", lookup " << lookup;
+      EXPECT_EQ(answers[i].overflow.shifts, solo.overflow.shifts);
+      EXPECT_EQ(answers[i].speculation.accepted, solo.speculation.accepted);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, Answers,
+    ::testing::Values(Way{"llama3", "cpu", "curated"}, Way{"gemma3", "cpu", "curated"},
+                      Way{"qwen2", "reference", "curated"}, Way{"phi3_longrope", "cpu", "curated"},
+                      Way{"llama_dynamic", "cpu", "curated"}, Way{"smollm2", "cpu", "graph"}));
 
 TEST(AnswersPages, ThePromptIsComputedAndKeptOnce) {
   auto backend = std::make_shared<ScriptedBackend>();
@@ -111,9 +137,7 @@ TEST(AnswersErrors, WhatCannotBeIsRefused) {
   Session session(scripted_engine(text_model({}), std::make_shared<ScriptedBackend>()));
   const std::vector<std::int32_t> prompt = {1, 2};
   EXPECT_FALSE(generate_answers(session, prompt, {}, 0).has_value());
-  EXPECT_FALSE(generate_answers(session, prompt, {.overflow = Overflow::kShift}, 2).has_value());
-  EXPECT_FALSE(
-      generate_answers(session, prompt, {.speculation = {.lookup_tokens = 2}}, 2).has_value());
+  EXPECT_FALSE(generate_answers(session, {}, {}, 2).has_value());
   EXPECT_TRUE(value(session.tokens()).empty());
 }
 
