@@ -60,6 +60,11 @@ class AnswerRun {
   GenerateResult& report() noexcept { return answer_.result(); }
   const GenerateResult& report() const noexcept { return answer_.result(); }
   GenerateResult finish() { return answer_.finish(); }
+  /// After finish(): gives back the pages of a sequence of its own.
+  void release() noexcept {
+    sequence_ = nullptr;
+    own_.reset();
+  }
 
  private:
   enum class Phase : std::uint8_t { kPrefill, kDecode, kOver };

@@ -13,13 +13,14 @@ void RunBatch::clear() {
   n_tokens_ = 0;
 }
 
-Result<bool> RunBatch::add(AnswerRun& run, std::uint32_t most_tokens) {
-  const RunBudget budget{std::min(left_.tokens, most_tokens), left_.outputs};
+Result<bool> RunBatch::add(AnswerRun& run, RunBudget most) {
+  const RunBudget budget{std::min(left_.tokens, most.tokens),
+                         std::min(left_.outputs, most.outputs)};
   CYB_ASSIGN(const SequenceStep step, run.next(budget));
   if (step.ids.empty()) return false;
   steps_.push_back(step);
-  members_.push_back({&run, {}});
   const auto n = static_cast<std::uint32_t>(step.ids.size());
+  members_.push_back({&run, n, {}});
   n_tokens_ += n;
   left_.tokens -= n;
   left_.outputs -= step.rows == LogitRows::kAll ? n : step.rows == LogitRows::kLast ? 1 : 0;

@@ -14,18 +14,20 @@ class RunBatch {
  public:
   struct Member {
     AnswerRun* run;
+    std::uint32_t n_tokens;
     Result<void> outcome;  // what sampling said, after run()
   };
 
   explicit RunBatch(Engine& engine) : engine_(&engine) { clear(); }
 
   void clear();
-  /// The next step of `run`, at most `most_tokens` of it. False: nothing of it fits any more.
+  /// The next step of `run`, inside `most`. False: nothing of it fits any more.
   /// Errors: as AnswerRun::next(); the batch is as before.
-  Result<bool> add(AnswerRun& run, std::uint32_t most_tokens = UINT32_MAX);
+  Result<bool> add(AnswerRun& run, RunBudget most = {UINT32_MAX, UINT32_MAX});
   bool empty() const noexcept { return members_.empty(); }
   std::size_t size() const noexcept { return members_.size(); }
   std::uint32_t n_tokens() const noexcept { return n_tokens_; }
+  const RunBudget& left() const noexcept { return left_; }
   std::span<Member> members() noexcept { return members_; }
   /// Runs all of it and hands each member its logits. Errors: the engine's, and then no sequence
   /// and no answer has changed.
