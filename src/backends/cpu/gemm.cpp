@@ -16,6 +16,10 @@ constexpr std::size_t kLine = 64;
 // From this many outputs on (vocabulary heads) q8 weights meet activations in two int8 levels:
 // logits feel every rounding, and the second level costs little where memory is the limit.
 constexpr std::size_t kFineOutputs = 16384;
+// So do block weights of products that widen by no more than this: those of attention, whose
+// scores feel every rounding, and those back to the residual stream, whose inputs have outliers.
+// That leaves the wide half of the feed-forward part in one level.
+constexpr std::size_t kFineWidening = 2;
 
 /// y = x - (what the record holds), for one 32-block of token t of a tile of n tokens.
 void rounding_error(const std::uint8_t* record, std::size_t n, std::size_t t, const float* x,
@@ -26,6 +30,11 @@ void rounding_error(const std::uint8_t* record, std::size_t n, std::size_t t, co
     const auto q = static_cast<std::int8_t>(record[4 * (i / 4 * n + t) + i % 4]);
     y[i] = x[i] - dx * static_cast<float>(q);
   }
+}
+
+bool wants_two_levels(const CpuWeight& weight, std::size_t k) {
+  if (weight.n_out() >= kFineOutputs) return weight.format() == PanelFormat::kQ8;
+  return is_block_format(weight.format()) && weight.n_out() <= kFineWidening * k;
 }
 
 }  // namespace
@@ -50,9 +59,7 @@ Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
       if (w == nullptr) continue;
       (is_block_format(w->format()) && !exact_ ? q8_ : f32_) = true;
     }
-    const bool head =
-        spec_.parts.size() == 1 && part.gate == nullptr && part.weight->n_out() >= kFineOutputs;
-    if (head && !exact_ && part.weight->format() == PanelFormat::kQ8) levels_ = 2;
+    if (!exact_ && part.gate == nullptr && wants_two_levels(*part.weight, k_)) levels_ = 2;
     const std::size_t bytes =
         part.weight->panel_size() + (part.gate != nullptr ? part.gate->panel_size() : 0);
     cost.insert(cost.end(), part.weight->n_panels(), bytes);
