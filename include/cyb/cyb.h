@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a function or a field is added; never for a change that breaks callers. */
-#define CYB_ABI_VERSION 2
+#define CYB_ABI_VERSION 3
 
 typedef struct cyb_error cyb_error;
 typedef struct cyb_model cyb_model;
@@ -67,6 +67,12 @@ typedef struct cyb_model_options {
   const char* kv_type; /* K and V as "f32", "f16", "q8", "q4"; NULL: the backend's own */
   uint32_t
       max_guesses; /* most tokens that an answer may guess ahead (lookup_tokens, draft_tokens) */
+  /* Since ABI 3. LoRA adapters of the model, applied in this order: n_adapters paths of PEFT
+   * folders or GGUF files, and as many weights (NULL: 1 each). What is not supported is refused: L
+   * codes. */
+  const char* const* adapters;
+  size_t n_adapters;
+  const double* adapter_weights;
 } cyb_model_options;
 
 CYB_API void cyb_model_options_init(cyb_model_options* options);

@@ -29,6 +29,8 @@ struct ModelOptions {
   Progress progress{};
   std::string kv_type{};          // K and V as f32, f16, q8 or q4; empty: the backend's own
   std::uint32_t max_guesses = 0;  // most tokens that an answer may guess ahead
+  // LoRA adapters (PEFT folder or GGUF file) with their weights, applied in this order.
+  std::vector<std::pair<std::string, double>> adapters{};
 };
 
 struct EncodeOptions {
@@ -55,6 +57,15 @@ class Model {
     c.no_fuse = options.no_fuse ? 1 : 0;
     c.kv_type = options.kv_type.empty() ? nullptr : options.kv_type.c_str();
     c.max_guesses = options.max_guesses;
+    std::vector<const char*> adapters;
+    std::vector<double> weights;
+    for (const auto& [path, weight] : options.adapters) {
+      adapters.push_back(path.c_str());
+      weights.push_back(weight);
+    }
+    c.adapters = adapters.data();
+    c.adapter_weights = weights.data();
+    c.n_adapters = adapters.size();
     c.progress = options.progress ? &call_progress : nullptr;
     c.user = const_cast<Progress*>(&options.progress);
     cyb_model* model = nullptr;

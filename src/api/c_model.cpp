@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "api/adapter_source.hpp"
 #include "api/handles.hpp"
 #include "api/model_source.hpp"
 #include "api/version.hpp"
@@ -43,6 +44,17 @@ class ProgressCall {
   std::stop_source stop_;
 };
 
+Result<std::vector<AdapterName>> adapter_names(const cyb_model_options& options) {
+  std::vector<AdapterName> out;
+  if (options.n_adapters != 0) CYB_TRY(need(options.adapters, "adapters"));
+  for (std::size_t i = 0; i < options.n_adapters; ++i) {
+    CYB_TRY(need(options.adapters[i], "an adapter's path"));
+    out.push_back({options.adapters[i],
+                   options.adapter_weights != nullptr ? options.adapter_weights[i] : 1.0});
+  }
+  return out;
+}
+
 Result<void> open_into(const char* what, const cyb_model_options* given, cyb_model** model) {
   CYB_TRY(need(what, "what"));
   CYB_TRY(need(model, "model"));
@@ -69,6 +81,8 @@ Result<void> open_into(const char* what, const cyb_model_options* given, cyb_mod
     engine_options.kv_dtype = find_dtype(options.kv_type);
     if (!engine_options.kv_dtype) return fail(invalid_input("kv_type is none of f32, f16, q8, q4"));
   }
+  CYB_ASSIGN(const std::vector<AdapterName> adapters, adapter_names(options));
+  CYB_ASSIGN(engine_options.adapters, read_adapters(adapters, *file));
   engine_options.stop = progress.token();
   engine_options.progress = [&](const LoadProgress& p) {
     progress(p.bytes_done, p.bytes_total, p.what);

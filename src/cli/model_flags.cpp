@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/adapter_source.hpp"
 #include "api/model_source.hpp"
 #include "base/file.hpp"
 #include "cli/environment.hpp"
@@ -50,6 +51,10 @@ void ModelFlags::declare_engine(Options& options) {
   options.flag("--no-fallback", no_fallback_,
                "Fail where the backend has no kernel, instead of using another");
   options.flag("--no-fuse", no_fuse_, "Run every op as a step of its own: slower, to compare");
+  options.texts(
+      "--lora", adapters_, "PATH[=WEIGHT]",
+      "A LoRA adapter of the model (PEFT folder or GGUF), with a weight (default: 1); may "
+      "be given again");
 }
 
 void ModelFlags::declare_context(Options& options) {
@@ -78,6 +83,17 @@ EngineOptions ModelFlags::engine_options() const {
   options.verify = verify_;
   if (kv_) options.kv_dtype = kv_type(*kv_);
   return options;
+}
+
+Result<void> ModelFlags::add_adapters(const Model& model, EngineOptions& options) const {
+  std::vector<api::AdapterName> names;
+  for (const std::string& text : adapters_) {
+    auto name = api::adapter_name(text);
+    if (!name) return fail(usage_error("--lora: " + name.error().message()));
+    names.push_back(*std::move(name));
+  }
+  CYB_ASSIGN(options.adapters, api::read_adapters(names, model));
+  return {};
 }
 
 Result<std::shared_ptr<const Model>> ModelFlags::open(Context& context,
@@ -113,6 +129,7 @@ Result<std::shared_ptr<Engine>> ModelFlags::load(Context& context,
                                                  EngineOptions options) const {
   if (ctx_) CYB_TRY(check_positions(*model, *ctx_, "--ctx"));
   CYB_TRY(check_kv());
+  CYB_TRY(add_adapters(*model, options));
   Progress progress(context.output, "packing weights");
   options.stop = stop;
   options.progress = [&](const LoadProgress& p) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "model/model.hpp"
@@ -28,7 +29,7 @@ class ModelFlags {
 
   /// MODEL.
   void declare_model(Options& options);
-  /// --path, --backend, --threads, --exact, --no-fallback, --no-fuse.
+  /// --path, --backend, --threads, --exact, --no-fallback, --no-fuse, --lora.
   void declare_engine(Options& options);
   /// --ctx, --kv.
   void declare_context(Options& options);
@@ -39,13 +40,18 @@ class ModelFlags {
   bool has_threads() const noexcept { return threads_.has_value(); }
   bool has_context() const noexcept { return ctx_.has_value(); }
   bool has_kv_type() const noexcept { return kv_.has_value(); }
+  bool has_adapters() const noexcept { return !adapters_.empty(); }
+  /// Without the adapters, which are read for a model.
   EngineOptions engine_options() const;
+  /// Reads the adapters. Errors: as api::read_adapters; Usage for a weight that is none.
+  Result<void> add_adapters(const Model& model, EngineOptions& options) const;
   /// Errors: Usage for a --kv that is none.
   Result<void> check_kv() const;
 
   /// Finds or imports the model and opens it, with notes and a progress bar on stderr.
   Result<std::shared_ptr<const Model>> open(Context& context, std::stop_token stop) const;
-  /// Engine::load of an opened model with `options`; its notes become warnings. Errors: Usage for a
+  /// Engine::load of an opened model with `options` and the adapters; its notes become warnings.
+  /// Errors: Usage for a
   /// --ctx that the model does not have, for a --kv that is none.
   Result<std::shared_ptr<Engine>> load(Context& context, std::shared_ptr<const Model> model,
                                        std::stop_token stop, EngineOptions options) const;
@@ -60,6 +66,7 @@ class ModelFlags {
   std::string model_, path_, backend_;
   std::optional<std::uint64_t> threads_, ctx_;
   std::optional<std::string> kv_;
+  std::vector<std::string> adapters_;
   bool exact_ = false, no_fallback_ = false, no_fuse_ = false, verify_ = false;
 };
 

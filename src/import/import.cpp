@@ -13,6 +13,7 @@
 #include "import/gguf/gguf_import.hpp"
 #include "import/gguf/gguf_source.hpp"
 #include "import/hf/hf_import.hpp"
+#include "import/lora/lora_import.hpp"
 #include "import/onnx/onnx_import.hpp"
 #include "import/tokenizer_file.hpp"
 
@@ -37,6 +38,7 @@ bool starts_as_gguf(const std::string& path) {
 }
 
 Result<Source> classify(const std::string& path) {
+  if (is_adapter_source(path)) return fail(adapter_is_no_model(path));
   if (is_folder(path)) return Source{SourceKind::kFolder, path, ""};
   const std::size_t slash = path.rfind('/');
   std::string folder =

@@ -6,6 +6,7 @@
 #include "paths/forward.hpp"
 #include "paths/graph/graph_emit.hpp"
 #include "paths/graph/graph_forward.hpp"
+#include "paths/graph/lora_graph.hpp"
 #include "paths/graph/record.hpp"
 #include "paths/plan/plan_forward.hpp"
 
@@ -29,7 +30,8 @@ std::uint32_t graph_positions(const Model& model) {
 
 Result<std::unique_ptr<Forward>> graph_forward(WeightTable& weights,
                                                const ForwardOptions& options) {
-  CYB_ASSIGN(const Graph graph, model_graph(weights.model()));
+  CYB_ASSIGN(Graph graph, model_graph(weights.model()));
+  if (!weights.lora().empty()) CYB_TRY(add_branches(weights.lora(), graph));
   CYB_ASSIGN(GraphProgram program, GraphProgram::prepare(graph, weights));
   return std::make_unique<GraphForward>(std::move(program), weights,
                                         graph_positions(weights.model()), options);

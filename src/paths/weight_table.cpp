@@ -22,6 +22,13 @@ Result<const Weight*> WeightTable::get(std::string_view name, WeightUse use) {
   const std::string key = pack_key(name, use);
   if (const auto it = weights_.find(key); it != weights_.end()) return it->second.get();
   if (const auto it = weights_by_value_.find(key); it != weights_by_value_.end()) return it->second;
+  if (const auto it = added_.find(name); it != added_.end()) {
+    const Added& added = it->second;
+    const WeightSource source{it->first, DType::kF32, added.shape,
+                              std::as_bytes(std::span(added.values))};
+    CYB_ASSIGN(std::unique_ptr<Weight> weight, backend_->load_weight(source, use, {}));
+    return weights_.emplace(key, std::move(weight)).first->second.get();
+  }
   const TensorEntry* entry = model_->find_tensor(name);
   if (entry == nullptr) return fail(missing_tensor(name, model_->model_type()));
   if (use == WeightUse::kVector && entry->dtype != DType::kF32) {
@@ -54,9 +61,25 @@ Result<const Weight*> WeightTable::add_constant(std::string name, const Shape& s
   return constants_.back()->weight.get();
 }
 
+Result<void> WeightTable::add_tensor(std::string name, const Shape& shape,
+                                     std::vector<float> values) {
+  if (values.size() != static_cast<std::size_t>(shape.count()))
+    return fail(internal_error("an added tensor of another size than its shape"));
+  if (!added_.emplace(std::move(name), Added{shape, std::move(values)}).second)
+    return fail(internal_error("a tensor was added twice"));
+  return {};
+}
+
+std::optional<TensorSpec> WeightTable::find(std::string_view name) const {
+  if (const auto it = added_.find(name); it != added_.end())
+    return TensorSpec::of(DType::kF32, it->second.shape);
+  return ModelTensors(*model_).find(name);
+}
+
 std::uint64_t WeightTable::own_bytes() const noexcept {
   std::uint64_t total = 0;
   for (const auto& [key, weight] : weights_) total += weight->own_bytes();
+  for (const auto& [name, added] : added_) total += added.values.size() * sizeof(float);
   for (const auto& constant : constants_) {
     total += constant->weight->own_bytes() + constant->values.size() * sizeof(float);
   }

@@ -4,12 +4,15 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backends/backend.hpp"
 #include "model/model.hpp"
+#include "ops/dim.hpp"
+#include "paths/lora.hpp"
 
 namespace cyb {
 
@@ -37,7 +40,15 @@ class WeightTable {
   /// `name` is for messages; use kVector.
   Result<const Weight*> add_constant(std::string name, const Shape& shape,
                                      std::vector<float> values);
-  /// Bytes beside the model's mapping.
+  /// An f32 tensor beside the model's, asked for by name in any use; it comes before one of the
+  /// model. The bytes are moved in. Errors: Internal for a name added twice or another size.
+  Result<void> add_tensor(std::string name, const Shape& shape, std::vector<float> values);
+  /// Dtype and shape of a tensor of the model or an added one.
+  std::optional<TensorSpec> find(std::string_view name) const;
+  /// The branches that the forward has beside weights. Set before it is built.
+  void set_lora(LoraTerms terms) { lora_ = std::move(terms); }
+  const LoraTerms& lora() const noexcept { return lora_; }
+  /// Bytes beside the model's mapping, added tensors included.
   std::uint64_t own_bytes() const noexcept;
 
   static std::string pack_key(std::string_view name, WeightUse use);
@@ -48,6 +59,10 @@ class WeightTable {
     std::vector<float> values;
     std::unique_ptr<Weight> weight;
   };
+  struct Added {
+    Shape shape;
+    std::vector<float> values;
+  };
   std::shared_ptr<const Model> model_;
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<const PackCache> cache_;
@@ -55,6 +70,8 @@ class WeightTable {
   std::map<std::string, const Weight*, std::less<>>
       weights_by_value_;  // decoded ones, owned by constants_
   std::vector<std::unique_ptr<Constant>> constants_;
+  std::map<std::string, Added, std::less<>> added_;
+  LoraTerms lora_;
 };
 
 }  // namespace cyb

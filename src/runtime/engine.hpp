@@ -19,6 +19,7 @@
 #include "model/model.hpp"
 #include "paths/forward.hpp"
 #include "paths/length_rule.hpp"
+#include "paths/lora.hpp"
 #include "runtime/sequence.hpp"
 
 namespace cyb {
@@ -52,6 +53,8 @@ struct EngineOptions {
   std::function<void(const LoadProgress&)> progress{};  // may be empty
   std::stop_token stop{};                               // ends a load with Cancelled
   std::optional<DType> kv_dtype{};  // f32, f16, q8, q4; else f32 with `exact`, else the backend's
+  // LoRA adapters, read for this model; those of one weight are applied in this order.
+  std::vector<LoraUse> adapters{};
 };
 
 struct LoadReport {
@@ -62,6 +65,7 @@ struct LoadReport {
   std::uint64_t own_weight_bytes = 0;  // weights beside the mappings
   std::uint64_t kv_bytes = 0;          // all pages; resident only as they are used
   std::vector<std::string> notes;      // D8 and the like: shown to the user as warnings
+  std::vector<std::string> adapters;   // one line for each: what was applied with which weight
 };
 
 /// Receives rows [R, V] of step `index` after the run; the span is valid only inside the call.
@@ -70,7 +74,7 @@ using LogitsSink = std::function<void(std::size_t index, std::span<const float> 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   /// Errors: D1..D7, BackendInit, InvalidConfig (context), OutOfMemory, F codes of binding, G
-  /// codes, Cancelled.
+  /// codes, L codes of adapters, Cancelled.
   static Result<std::shared_ptr<Engine>> load(std::shared_ptr<const Model> model,
                                               const EngineOptions& options = {});
   /// The same on a given backend; options.backend, isa, n_threads and allow_fallback are not looked
@@ -89,8 +93,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const LoadReport& report() const noexcept { return report_; }
   /// Text of model_id ("blake3:..."), found once.
   const std::string& model_id() const noexcept { return model_id_; }
-  /// What decides the bits of a run besides the model: "curated, cpu (AVX2), kv f16". Engines of
-  /// the same model and numerics may read each other's KV pages.
+  /// What decides the bits of a run besides the model: "curated, cpu (AVX2), kv f16", and for each
+  /// adapter its weight and the hash of its bytes. Engines of the same model and numerics may read
+  /// each other's KV pages.
   const std::string& numerics() const noexcept { return numerics_; }
 
   std::uint32_t vocab_size() const noexcept { return forward_->vocab_size(); }  // V

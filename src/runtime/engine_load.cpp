@@ -1,9 +1,12 @@
 // Loading an engine: backend, path, packed weights, forward, KV pages, text. Each step's failure
 // names what could not be done.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "base/log.hpp"
 #include "runtime/chat.hpp"
 #include "runtime/context_limit.hpp"
 #include "runtime/engine.hpp"
@@ -58,6 +61,7 @@ struct Engine::Loader {
   Result<void> load_chat();
   void collect_stops();
   Result<void> pack();
+  Result<void> add_lora();
   Result<void> build_forward();
   Result<void> set_context();
   Result<void> allocate_kv();
@@ -145,8 +149,24 @@ Result<void> Engine::Loader::pack() {
   return check_memory(engine.backend_->name(), "packed weights", packed.bytes);
 }
 
+Result<void> Engine::Loader::add_lora() {
+  for (const LoraUse& use : options.adapters) {
+    if (use.adapter == nullptr) return fail(invalid_input("an adapter is null"));
+  }
+  CYB_ASSIGN(LoraTerms terms, add_adapters(options.adapters, *engine.weights_));
+  engine.weights_->set_lora(std::move(terms));
+  for (const LoraUse& use : options.adapters) {
+    report.adapters.push_back(fmt::format("adapter {} ({}): {}, weight {}", use.adapter->path,
+                                          use.adapter->format, lora_summary(*use.adapter),
+                                          use.weight));
+    log_info(report.adapters.back());
+  }
+  return {};
+}
+
 Result<void> Engine::Loader::build_forward() {
   engine.weights_ = std::make_unique<WeightTable>(engine.model_, engine.backend_, panels);
+  CYB_TRY(add_lora());
   ForwardOptions forward;
   forward.max_tokens = std::max({options.chunk_tokens, options.max_sequences, std::uint32_t{1}});
   forward.max_outputs = std::max({options.max_outputs, options.max_sequences, std::uint32_t{1}});
@@ -219,6 +239,10 @@ std::string Engine::Loader::describe_numerics() const {
   out += ", " + backend + ", kv " + std::string(dtype_name(engine.kv_dtype()));
   if (options.exact) out += ", exact";
   if (!options.fuse) out += ", not fused";
+  for (const LoraUse& use : options.adapters) {
+    if (use.weight == 0) continue;
+    out += fmt::format(", adapter {} times {}", digest_text(use.adapter->content), use.weight);
+  }
   return out;
 }
 

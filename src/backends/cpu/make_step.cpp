@@ -47,6 +47,8 @@ Result<StepPtr> make_plain_step(const Step& step, Build& build) {
     case OpTag::kFusedNormMatmul:
     case OpTag::kFusedSwiGlu:
       return make_linear_step(step, build);
+    case OpTag::kLoraApply:
+      return make_lora_step(step, build);
     case OpTag::kBlockAttention:
       return make_attention_step(step, build);
     case OpTag::kKvCache:

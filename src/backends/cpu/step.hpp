@@ -126,6 +126,8 @@ Result<StepPtr> make_layout_step(const Step& step);
 /// In row-major order; null where a group has more than one channel in or out.
 Result<StepPtr> make_conv_step(const Step& step, Build& build);
 Result<StepPtr> make_product_step(const Step& step, Build& build);
+/// Null where A or B is not packed.
+Result<StepPtr> make_lora_step(const Step& step, Build& build);
 
 /// n values, or one that stands for n.
 struct Side {

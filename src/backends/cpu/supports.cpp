@@ -45,6 +45,12 @@ bool linear(Specs in, std::size_t first_matrix, std::size_t n_matrices) {
   return is_f32(in, 0) && in[0].rank() >= 1;
 }
 
+/// y, x, and A and B in f32.
+bool lora(Specs in) {
+  return in.size() == 4 && is_f32(in, 0) && is_f32(in, 1) && is_f32(in, 2) && is_f32(in, 3) &&
+         is_matrix(in, 2) && is_matrix(in, 3);
+}
+
 bool norm(Specs in) {
   return all_f32(in) && in[0].rank() >= 1;
 }
@@ -117,6 +123,8 @@ bool has_kernel(const Op& op, Specs in) {
       return linear(in, 2, 1);
     case OpTag::kFusedSwiGlu:
       return linear(in, 1, 2);
+    case OpTag::kLoraApply:
+      return lora(in);
     case OpTag::kBlockAttention:
       return attention(op, in);
     case OpTag::kRmsNorm:

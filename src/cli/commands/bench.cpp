@@ -65,6 +65,7 @@ class BenchCommand final : public Command {
     for (const std::uint32_t n : prompts_) CYB_TRY(check_positions(*model, n, "-p"));
     for (const std::uint32_t n : decodes_) CYB_TRY(check_positions(*model, n, "-n"));
     BenchOptions options = bench_options();
+    CYB_TRY(model_.add_adapters(*model, options.engine));
     options.stop = stop;
     if (!json_) {
       options.on_row = [&](const BenchRow& row) {
@@ -90,7 +91,7 @@ class BenchCommand final : public Command {
     }
     if (document_ && !tokenize_) return fail(usage_error("--document goes with --tokenize"));
     if (tokenize_ && (!inputs_.empty() || prompts_ != kPrompts || decodes_ != kDecodes ||
-                      batches_ != kBatches || !threads_.empty())) {
+                      batches_ != kBatches || !threads_.empty() || model_.has_adapters())) {
       return fail(usage_error("--tokenize measures the tokenizer alone: only -r goes with it"));
     }
     for (const auto& [name, list] : {std::pair("-p", &prompts_), std::pair("-n", &decodes_)}) {
@@ -108,6 +109,8 @@ class BenchCommand final : public Command {
                               std::stop_token stop) const {
     if (prompts_ != kPrompts || decodes_ != kDecodes || batches_ != kBatches)
       return fail(usage_error("-p, -n and -b are for language models; this is a model of tensors"));
+    if (model_.has_adapters())
+      return fail(usage_error("--lora is for language models; this is a model of tensors"));
     const BenchOptions options = bench_options();
     return bench_tensors(
         context, std::move(model),

@@ -170,6 +170,7 @@ Result<int> RunCommand::run_tensors(Context& context, std::stop_token stop) {
   if (chat_.raw) text_only.emplace_back("--raw");
   if (model_.has_context()) text_only.emplace_back("--ctx");
   if (model_.has_kv_type()) text_only.emplace_back("--kv");
+  if (model_.has_adapters()) text_only.emplace_back("--lora");
   if (!text_only.empty()) {
     return fail(usage_error(fmt::format(
         "--input and --output are for a model of tensors, {} for one of text", text_only[0])));

@@ -15,6 +15,7 @@
 #include "import/gguf/gguf_source.hpp"
 #include "import/gguf/gguf_vocab.hpp"
 #include "import/gguf/metadata.hpp"
+#include "import/lora/lora_import.hpp"
 #include "import/names.hpp"
 #include "import/vocabulary_part.hpp"
 
@@ -156,6 +157,8 @@ Result<void> describe(Metadata& metadata, const GgufSource& source, const std::s
 Result<ModelDraft> build(const std::string& path, const GgufSource& source, ImportReport& report,
                          const ImportOptions& options) {
   Metadata metadata(source.parts[0].header.values);
+  CYB_ASSIGN(const std::string_view type, metadata.text_or("general.type", "model"));
+  if (type == "adapter") return fail(adapter_is_no_model(path));
   CYB_ASSIGN(const std::string_view architecture, metadata.text("general.architecture"));
   CYB_ASSIGN(const ArchitectureRow row, find_architecture(architecture));
   CYB_ASSIGN(Tensors tensors, name_tensors(source, row, report));

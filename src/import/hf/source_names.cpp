@@ -80,11 +80,14 @@ bool is_left_out(std::string_view source_name, const HfConfig& config) {
   return config.mtp_layers > 0 && source_name.starts_with("model.mtp_layers.");
 }
 
-Result<DraftTensor> arranged(SourceTensor tensor, Arrangement how, const LlamaStyleConfig& c) {
-  if (how == Arrangement::kAsStored) return copied(std::move(tensor));
-  if (how == Arrangement::kTransposed) return transposed(std::move(tensor));
-  const std::int64_t d = c.head_dim, q = c.n_heads / c.n_kv_heads, group = (q + 2) * d;
+std::int64_t grouped_rows(const LlamaStyleConfig& c) {
+  return c.n_kv_heads * (c.n_heads / c.n_kv_heads + 2) * c.head_dim;
+}
+
+std::vector<RowRun> moved_rows(Arrangement how, const LlamaStyleConfig& c) {
   std::vector<RowRun> runs;
+  if (how == Arrangement::kAsStored || how == Arrangement::kTransposed) return runs;
+  const std::int64_t d = c.head_dim, q = c.n_heads / c.n_kv_heads, group = (q + 2) * d;
   const auto take = [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t g = 0; g < c.n_kv_heads; ++g)
       runs.push_back({g * group + first * d, count * d});
@@ -93,12 +96,18 @@ Result<DraftTensor> arranged(SourceTensor tensor, Arrangement how, const LlamaSt
   if (all || how == Arrangement::kGroupQ) take(0, q);
   if (all || how == Arrangement::kGroupK) take(q, 1);
   if (all || how == Arrangement::kGroupV) take(q + 1, 1);
-  if (tensor.shape.rank() == 0 || tensor.shape[0] != c.n_kv_heads * group) {
+  return runs;
+}
+
+Result<DraftTensor> arranged(SourceTensor tensor, Arrangement how, const LlamaStyleConfig& c) {
+  if (how == Arrangement::kAsStored) return copied(std::move(tensor));
+  if (how == Arrangement::kTransposed) return transposed(std::move(tensor));
+  if (tensor.shape.rank() == 0 || tensor.shape[0] != grouped_rows(c)) {
     return fail(Error(ErrorKind::kFormat, "F33",
                       "tensor \"" + tensor.source_name + "\": shape " + tensor.shape.text() +
-                          ", config implies " + std::to_string(c.n_kv_heads * group) + " rows"));
+                          ", config implies " + std::to_string(grouped_rows(c)) + " rows"));
   }
-  return gathered(std::move(tensor), std::move(runs));
+  return gathered(std::move(tensor), moved_rows(how, c));
 }
 
 }  // namespace cyb::hf

@@ -31,6 +31,11 @@ std::vector<TensorUse> tensor_uses(std::string_view source_name, const HfConfig&
 /// A layer that the class itself leaves out (MiMo's multi-token prediction).
 bool is_left_out(std::string_view source_name, const HfConfig& config);
 
+/// The rows that the arrangement takes, run after run; empty: all as they are.
+std::vector<RowRun> moved_rows(Arrangement how, const LlamaStyleConfig& config);
+/// Rows of the source tensor that moved_rows() takes from.
+std::int64_t grouped_rows(const LlamaStyleConfig& config);
+
 /// The tensor in our order. Errors: Format.
 Result<DraftTensor> arranged(SourceTensor tensor, Arrangement how, const LlamaStyleConfig& config);
 

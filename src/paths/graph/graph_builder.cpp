@@ -223,9 +223,8 @@ class GraphProgram::Builder {
 };
 
 Result<GraphProgram> GraphProgram::prepare(const Graph& graph, WeightTable& weights) {
-  const ModelTensors tensors(weights.model());
   CYB_ASSIGN(const GraphTypes types,
-             validate_graph(graph, [&](std::string_view name) { return tensors.find(name); }));
+             validate_graph(graph, [&](std::string_view name) { return weights.find(name); }));
   return Builder(graph, types, weights).build();
 }
 

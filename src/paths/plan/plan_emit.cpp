@@ -49,11 +49,11 @@ Result<ValueId> PlanEmit::length() {
 }
 
 Result<ValueId> PlanEmit::weight(std::string_view name, WeightUse use) {
-  const TensorEntry* entry = weights_.model().find_tensor(name);
-  if (entry == nullptr) return fail(missing_tensor(name, weights_.model().model_type()));
-  const DType dtype = use == WeightUse::kVector ? DType::kF32 : entry->dtype;
+  auto spec = weights_.find(name);
+  if (!spec) return fail(missing_tensor(name, weights_.model().model_type()));
+  if (use == WeightUse::kVector) spec->dtype = DType::kF32;
   return add({.kind = Operand::Kind::kWeight,
-              .spec = TensorSpec::of(dtype, entry->shape),
+              .spec = std::move(*spec),
               .name = std::string(name),
               .use = use});
 }

@@ -1,6 +1,7 @@
 // Curated runs: submit and sync, nothing else happens between tokens.
 #include "paths/plan/plan_forward.hpp"
 
+#include "paths/lora_emit.hpp"
 #include "paths/plan/plan_emit.hpp"
 
 namespace cyb {
@@ -9,7 +10,13 @@ Result<std::unique_ptr<PlanForward>> PlanForward::build(const FamilyModel& famil
                                                         WeightTable& weights,
                                                         const ForwardOptions& options) {
   PlanEmit emit(weights, options.max_tokens, options.max_outputs, options.fuse);
-  CYB_TRY(family.body(emit));
+  if (weights.lora().empty()) {
+    CYB_TRY(family.body(emit));
+  } else {
+    LoraEmit adapted(emit, weights.lora());
+    CYB_TRY(family.body(adapted));
+    CYB_TRY(adapted.check_all_used());
+  }
   auto out = std::unique_ptr<PlanForward>(new PlanForward);
   CYB_ASSIGN(out->logits_index_, emit.output_index("logits"));
   CYB_ASSIGN(Plan plan, emit.finish());
