@@ -10,6 +10,7 @@
 
 #include "support/models.hpp"
 #include "support/process.hpp"
+#include "support/text_adapter.hpp"
 #include "support/text_checkpoint.hpp"
 
 namespace {
@@ -47,6 +48,38 @@ TEST_F(Api, ErrorsCarryCodeTextAndJson) {
   cyb_model* handle = nullptr;
   error = cyb_model_open("x", &options, &handle);
   ASSERT_NE(error, nullptr) << "struct_size is not set";
+  cyb_error_free(error);
+}
+
+TEST_F(Api, AdaptersOfAModel) {
+  const std::string adapter = folder.file("adapter"), dora = folder.file("dora");
+  ASSERT_TRUE(cyb::test::write_text_adapter(adapter));
+  ASSERT_TRUE(cyb::test::write_text_adapter(dora, R"("lora_alpha":1,"use_dora":true)"));
+  const auto logits = [&](std::vector<std::pair<std::string, double>> adapters) {
+    const auto model = cyb::Model::open(model_folder, {.adapters = std::move(adapters)});
+    EXPECT_TRUE(model) << model.error().text();
+    const std::vector<std::int32_t> ids = {1, 2, 3};
+    return *model->logits(ids);
+  };
+  const std::vector<float> plain = logits({}), with = logits({{adapter, 1.0}});
+  EXPECT_NE(with, plain);
+  EXPECT_EQ(logits({{adapter, 0.0}}), plain);
+  EXPECT_NE(logits({{adapter, 0.5}}), with);
+  const auto refused = cyb::Model::open(model_folder, {.adapters = {{dora, 1.0}}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), "L05");
+  cyb_model_options options;
+  cyb_model_options_init(&options);
+  const char* paths[] = {adapter.c_str(), nullptr};
+  options.adapters = paths;
+  options.n_adapters = 1;  // without weights: 1
+  cyb_model* handle = nullptr;
+  ASSERT_EQ(cyb_model_open(model_folder.c_str(), &options, &handle), nullptr);
+  cyb_model_free(handle);
+  options.n_adapters = 2;
+  cyb_error* error = cyb_model_open(model_folder.c_str(), &options, &handle);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(std::string(cyb_error_code(error)), "InvalidInput");
   cyb_error_free(error);
 }
 

@@ -343,6 +343,21 @@ TEST(Lora, ASavedSessionOfOtherAdaptersIsRefused) {
   CYB_EXPECT_OK(restore_session(same, path, "raw"));
 }
 
+TEST(Lora, AReadingThatNoStepHasIsRefused) {
+  const TemporaryFolder folder;  // a table of positions is no matrix of a product
+  write_lora(folder.file("a"), lora_config(2, 4),
+             lora_tensors({lora_module("transformer.wpe", 128, 64, 2)}));
+  for (const char* path : {"curated", "graph"}) {
+    EngineOptions options = exact_options("cpu", path);
+    options.adapters = {{adapter(folder.file("a"), *tiny_model("gpt2")), 1.0}};
+    const auto loaded = Engine::load(tiny_model("gpt2"), options);
+    ASSERT_FALSE(loaded) << path;
+    EXPECT_EQ(loaded.error().code(), "L11") << loaded.error().text();
+    options.adapters[0].weight = 0;
+    CYB_EXPECT_OK(Engine::load(tiny_model("gpt2"), options));
+  }
+}
+
 TEST(Lora, AnAdapterOfAnotherModelIsRefusedByTheEngineToo) {
   const auto one = adapter(golden_folder("llama3"), *tiny_model("llama3"));
   EngineOptions options = exact_options("cpu", "curated");
