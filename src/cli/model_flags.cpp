@@ -89,7 +89,7 @@ Result<void> ModelFlags::add_adapters(const Model& model, EngineOptions& options
   std::vector<api::AdapterName> names;
   for (const std::string& text : adapters_) {
     auto name = api::adapter_name(text);
-    if (!name) return fail(usage_error("--lora: " + name.error().message()));
+    if (!name) return fail(usage_error(fmt::format("--lora: {}", name.error().message())));
     names.push_back(*std::move(name));
   }
   CYB_ASSIGN(options.adapters, api::read_adapters(names, model));
