@@ -102,7 +102,7 @@ TEST_F(LoraCommand, AnAdapterIsNoModel) {
 }
 
 TEST_F(LoraCommand, APromptCacheOfOtherAdaptersIsRefused) {
-  const Line cache = {"--prompt-cache", path("cache"), "--prompt-file", path("text")};
+  const Line cache = {"--prompt-cache", path("saved"), "--prompt-file", path("text")};
   write(path("text"), "the cat sat on the mat, the cat sat on the mat, the cat sat");
   const auto with = [&](Line more) {
     Line line = {"run", path("model"), "--raw", "--max-tokens", "2", "--json"};
