@@ -158,7 +158,7 @@ Result<ModelDraft> build(const std::string& path, const GgufSource& source, Impo
                          const ImportOptions& options) {
   Metadata metadata(source.parts[0].header.values);
   CYB_ASSIGN(const std::string_view type, metadata.text_or("general.type", "model"));
-  if (type == "adapter") return fail(adapter_is_no_model(path));
+  if (type == "adapter") return fail(adapter_is_no_model("it"));
   CYB_ASSIGN(const std::string_view architecture, metadata.text("general.architecture"));
   CYB_ASSIGN(const ArchitectureRow row, find_architecture(architecture));
   CYB_ASSIGN(Tensors tensors, name_tensors(source, row, report));
