@@ -20,6 +20,10 @@ VARIABLES = {
     "t": True, "fa": False, "no": None, "l": [3, 1, 2, 1], "ls": ["b", "A", "c"], "el": [], "d": {"a": 1, "b": "two", "c": None},
     "ed": {}, "ld": [{"k": 1, "v": "x", "g": "p"}, {"k": 2, "v": "y", "g": "q"}, {"k": 3, "v": "X", "g": "p"}],
     "nest": {"x": {"y": [1, {"z": "deep"}]}}, "html": "<a href=\"x\">&'</a>", "sp": "  pad\t\n", "num": "42", "fl": [1.5, -0.0, 1e16, 1e-7],
+    "tags": "a &lt;b&gt; <i class='x'>two</i>  &amp;amp; &copy &notit; &#x41;&#65 &#0;&#150; <!-- c > -->z < &bogus; &#xZ; &AMP",
+    "wrap": "The goof-ball -- said: use the -b option--now, non-\tstop re-re-run (a-b)  \n\n  supercalifragilistic é-ü-x \U0001F600---y x_y-2-z",
+    "deep": {"zeta": ["word " * 9, {"b": list(range(30)), "a": "it's \"q\"\nline two is a long one that has to be wrapped, and on and on it goes"}], "alpha": None, "m": {"k": [[1, 2], [3]]}},
+    "query": {"a b": "c/d&e", "é": [1], "n": None}, "pairs": [["k", "v w"], ["x", 1]], "sizes": [0, 1, 999, 1000, 1048576, 1e10, -5.5, 123456789012345],
 }
 MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": {"q": 1}}}]}]
 NAMES = list(VARIABLES) + ["messages", "undef", "bos_token", "add_generation_prompt"]
@@ -30,14 +34,16 @@ FILTERS = ["upper", "lower", "trim", "length", "count", "first", "last", "join",
            "select('odd')", "selectattr('k', 'gt', 1)", "rejectattr('g', 'equalto', 'p')", "selectattr('v')", "groupby('g')", "batch(2)", "batch(2, '-')",
            "slice(2)", "indent", "indent(2, true)", "round", "round(1)", "round(0, 'floor')", "escape", "e", "safe", "wordcount", "center(9)", "attr('a')",
            "sort(reverse=true)", "sort(attribute='k')", "sum(attribute='k')", "format(1, 2)", "truncate(5)", "striptags", "urlencode", "pprint", "random_no",
-           "map('string')", "map('length')", "xmlattr", "filesizeformat", "forceescape", "wordwrap(4)"]
+           "map('string')", "map('length')", "xmlattr", "filesizeformat", "forceescape", "wordwrap(4)",
+           "wordwrap(9)", "wordwrap", "wordwrap(7, false)", "wordwrap(11, true, '|')", "wordwrap(6, break_on_hyphens=false)", "wordwrap(8, false, '/', false)",
+           "filesizeformat(true)", "xmlattr(false)", "map('filesizeformat')", "map('urlencode')"]
 TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "true", "false", "mapping", "iterable", "sequence", "callable",
          "odd", "even", "divisibleby(3)", "lower", "upper", "sameas(none)", "eq(1)", "ne(1)", "gt(1)", "in([1, 2])", "equalto('a')", "escaped", "filter"]
 METHODS = ["upper()", "lower()", "strip()", "lstrip()", "rstrip()", "strip('H')", "split()", "split(',')", "split('o', 1)", "rsplit(' ', 1)", "splitlines()",
            "replace('l', 'L')", "startswith('H')", "endswith('d')", "startswith(('a', 'H'))", "title()", "capitalize()", "count('l')", "find('o')", "index('l')",
            "join(['a', 'b'])", "isdigit()", "isalpha()", "isalnum()", "isspace()", "isupper()", "islower()", "zfill(4)", "ljust(9, '.')", "rjust(9)", "center(9)",
            "swapcase()", "casefold()", "partition(',')", "rpartition(',')", "removeprefix('He')", "removesuffix('ld')", "format(1, a=2)", "items()", "keys()",
-           "values()", "get('a')", "get('zz', 3)", "copy()", "append(1)", "pop()", "index(1)", "count(1)", "a", "b.c", "x.y", "k", "role", "__class__", "expandtabs(2)",
+           "values()", "get('a')", "get('zz', 3)", "copy()", "append(1)", "pop()", "index(1)", "count(1)", "a", "b.c", "x.y", "k", "role", "__class__", "expandtabs(2)", "expandtabs()", "expandtabs(tabsize=0)",
            "encode()", "translate({})", "nosuch()"]
 BINARY = ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or"]
 
@@ -172,7 +178,7 @@ class Checker:
         except UnicodeEncodeError:
             return None
         want = jinja(source)
-        got = subprocess.run(self.command, capture_output=True)
+        got = subprocess.run(self.command, capture_output=True, timeout=60)
         if isinstance(want, Exception):
             return None if got.returncode == 2 else f"jinja2 {type(want).__name__}: {want}; the program exits {got.returncode}: {got.stdout[:200]!r}"
         if " at 0x" in want:  # addresses of Python's own objects

@@ -115,6 +115,7 @@ struct Node {
   std::vector<std::pair<const Node*, std::vector<const Node*>>>
       branches;            // kIf: test (null: else), body
   bool recursive = false;  // kFor
+  bool folds = false;      // an expression with a slice that jinja2 may work out beforehand
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;  // kMacro, kCallBlock
 };
 

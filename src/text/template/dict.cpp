@@ -41,8 +41,24 @@ std::uint64_t hash(Context& context, const Value& value, unsigned depth) {
     case Kind::kNone:
     case Kind::kUndefined:
       return static_cast<std::uint64_t>(value.kind);
-    default:
+    case Kind::kFunction:
+      return static_cast<std::uint64_t>(value.function);
+    case Kind::kMethod:
+      return text::hash_bytes(value.method->name);
+    case Kind::kRange: {
+      const Range& range = *value.range;
+      return text::mix(static_cast<std::uint64_t>(range.size == 0 ? 0 : range.start),
+                       static_cast<std::uint64_t>(range.size));
+    }
+    case Kind::kView:
+      if (std::string_view(value.list->name) == "dict_values")
+        return std::bit_cast<std::uintptr_t>(value.list);
+      [[fallthrough]];
+    case Kind::kList:
+    case Kind::kDict:
       context.fail(fmt::format("unhashable type: '{}'", type_name(value)));
+    default:  // what Python compares by its place in memory
+      return std::bit_cast<std::uintptr_t>(value.dict);
   }
 }
 

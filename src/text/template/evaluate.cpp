@@ -8,6 +8,10 @@
 namespace cyb::tmpl {
 
 Value Interpreter::evaluate(const Node& node, Scope& scope) {
+  return node.folds && !folding_ ? folded(node, scope) : unfolded(node, scope);
+}
+
+Value Interpreter::unfolded(const Node& node, Scope& scope) {
   const Deeper deeper(*this);
   context_.here = node.at;
   context_.step();
@@ -50,7 +54,7 @@ Value Interpreter::evaluate(const Node& node, Scope& scope) {
       return node.kind == NodeKind::kNeg ? negative : negate(context_, negative);
     }
     case NodeKind::kChain:
-      return chain(node, scope);
+      return chain(node, node.steps.size(), scope);
     default:
       context_.fail("not an expression");
   }
@@ -118,11 +122,12 @@ Value Interpreter::concatenation(const Node& node, Scope& scope) {
   return out.finish(context_);
 }
 
-Value Interpreter::chain(const Node& node, Scope& scope) {
+/// The first `n_steps` of a chain.
+Value Interpreter::chain(const Node& node, std::size_t n_steps, Scope& scope) {
   Value value = evaluate(*node.items[0], scope);
-  for (const Step& step : node.steps) {
+  for (std::size_t i = 0; i < n_steps; ++i) {
     context_.step();
-    value = apply(step, value, scope);
+    value = apply(node.steps[i], value, scope);
   }
   return value;
 }

@@ -7,7 +7,7 @@
 namespace cyb::tmpl {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Filter>, 46> kFilters{{
+constexpr std::array<std::pair<std::string_view, Filter>, 53> kFilters{{
     {"abs", filter_abs},
     {"attr", filter_attr},
     {"batch", filter_batch},
@@ -53,12 +53,17 @@ constexpr std::array<std::pair<std::string_view, Filter>, 46> kFilters{{
     {"unique", filter_unique},
     {"upper", filter_case},
     {"wordcount", filter_wordcount},
+    {"filesizeformat", filter_filesizeformat},
+    {"forceescape", filter_forceescape},
+    {"pprint", filter_pprint},
+    {"striptags", filter_striptags},
+    {"urlencode", filter_urlencode},
+    {"wordwrap", filter_wordwrap},
+    {"xmlattr", filter_xmlattr},
     {"", nullptr},
 }};
 
-constexpr std::array<std::string_view, 9> kRefused{"filesizeformat", "forceescape", "pprint",
-                                                   "random",         "striptags",   "urlencode",
-                                                   "urlize",         "wordwrap",    "xmlattr"};
+constexpr std::array<std::string_view, 2> kRefused{"random", "urlize"};
 
 Filter find_filter(std::string_view name) noexcept {
   for (const auto& [known, filter] : kFilters) {

@@ -1,6 +1,8 @@
 // Filters by group; filters.cpp has the table of names.
 #pragma once
 
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "text/template/library.hpp"
@@ -35,6 +37,19 @@ Value filter_int(const FilterCall& call);
 Value filter_float(const FilterCall& call);
 Value filter_abs(const FilterCall& call);
 Value filter_round(const FilterCall& call);
+
+/// float() of a text; nullopt: it is none, or too large.
+std::optional<double> parse_float(std::string_view text);
+
+// filters_web.cpp
+Value filter_forceescape(const FilterCall& call);
+Value filter_striptags(const FilterCall& call);
+Value filter_urlencode(const FilterCall& call);
+Value filter_xmlattr(const FilterCall& call);
+Value filter_filesizeformat(const FilterCall& call);
+
+Value filter_wordwrap(const FilterCall& call);  // filters_wrap.cpp
+Value filter_pprint(const FilterCall& call);    // filters_pprint.cpp
 
 // filters_list.cpp
 Value filter_default(const FilterCall& call);

@@ -68,23 +68,32 @@ std::optional<std::int64_t> parse_int(std::string_view text, int base) {
   return out;
 }
 
-std::optional<double> parse_float(std::string_view text) {
-  text = text.substr(0, rstrip_end(text));
-  text = text.substr(lstrip_begin(text));
-  if (text.starts_with('+')) text.remove_prefix(1);
-  if (text.starts_with('+') || text.find('_') != std::string_view::npos) return std::nullopt;
-  double out = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (result.ptr != text.data() + text.size() || text.empty()) return std::nullopt;
-  if (result.ec == std::errc::result_out_of_range) return std::nullopt;
-  return result.ec == std::errc() ? std::optional(out) : std::nullopt;
-}
-
 bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789+-_ \t\n") == std::string_view::npos;
 }
 
 }  // namespace
+
+std::optional<double> parse_float(std::string_view text) {
+  text = text.substr(0, rstrip_end(text));
+  text = text.substr(lstrip_begin(text));
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto is_digit = [&](std::size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '9';
+    };
+    if (text[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1)) continue;
+    digits += text[i];
+  }
+  text = digits;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+') || text.empty()) return std::nullopt;
+  double out = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (result.ptr != text.data() + text.size()) return std::nullopt;
+  if (result.ec == std::errc::result_out_of_range) return std::nullopt;
+  return result.ec == std::errc() ? std::optional(out) : std::nullopt;
+}
 
 Value filter_case(const FilterCall& call) {
   bind(call.context, call.name, call.args, {"s"});

@@ -60,23 +60,6 @@ Interpreter::Flow Interpreter::execute(const Body& body, Scope& scope) {
   return Flow::kNext;
 }
 
-namespace {
-
-/// What jinja2 works out while it compiles a template. The parser bounds the depth.
-bool is_constant(const Node& node) {
-  if (node.kind == NodeKind::kName || node.kind > NodeKind::kChain) return false;
-  const bool plain = std::ranges::all_of(node.steps, [](const Step& step) {
-    return step.kind == StepKind::kSlice && std::ranges::all_of(step.bounds, [](const Node* bound) {
-             return bound == nullptr || is_constant(*bound);
-           });
-  });
-  return plain && std::ranges::all_of(node.items, [](const Node* item) {
-           return item == nullptr || is_constant(*item);
-         });
-}
-
-}  // namespace
-
 Interpreter::Flow Interpreter::execute(const Node& node, Scope& scope) {
   context_.here = node.at;
   context_.step();
@@ -88,9 +71,9 @@ Interpreter::Flow Interpreter::execute(const Node& node, Scope& scope) {
       return Flow::kNext;
     case NodeKind::kOutput:
       for (const Node* item : node.items) {
-        folding_ = is_constant(*item);
-        write(evaluate(*item, scope));
-        folding_ = false;
+        Value value;
+        const bool folded = item->folds && fold(*item, item->steps.size(), scope, value);
+        write(folded ? value : evaluate(*item, scope));
       }
       return Flow::kNext;
     case NodeKind::kIf:

@@ -80,9 +80,13 @@ class Interpreter final : public Host {
   Value comparison(const Node& node, Scope& scope);
   Value arithmetic(const Node& node, Scope& scope);
   Value concatenation(const Node& node, Scope& scope);
-  Value chain(const Node& node, Scope& scope);
+  Value chain(const Node& node, std::size_t n_steps, Scope& scope);
   Value apply(const Step& step, const Value& value, Scope& scope);
   Value slice(const Step& step, const Value& value, Scope& scope);
+  // folding.cpp
+  bool fold(const Node& node, std::size_t n_steps, Scope& scope, Value& out);
+  Value folded(const Node& node, Scope& scope);
+  Value unfolded(const Node& node, Scope& scope);
 
   // calls
   struct Evaluated;
@@ -105,7 +109,7 @@ class Interpreter final : public Host {
   Builder top_;
   Builder* buffer_ = &top_;
   unsigned depth_ = 0, macros_ = 0;
-  bool folding_ = false;  // an output of constants: what cannot be sliced is then undefined
+  bool folding_ = false;  // constants are worked out: what cannot be sliced is then undefined
 };
 
 // Operators (operators.cpp).

@@ -100,7 +100,8 @@ Value floats(Context& context, Op op, double a, double b) {
 }
 
 Value repeated(Context& context, const Value& value, std::int64_t count) {
-  const std::uint64_t n = count < 0 ? 0 : static_cast<std::uint64_t>(count);
+  const bool empty = value.is(Kind::kString) ? value.text->size == 0 : value.list->size == 0;
+  const std::uint64_t n = count < 0 || empty ? 0 : static_cast<std::uint64_t>(count);
   if (value.is(Kind::kString)) {
     if (n != 0 && value.text->size > kMaxTemplateOutput / n) context.fail("a string is too long");
     Builder out;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "text/template/folding.hpp"
 #include "text/template/parser_common.hpp"
 #include "text/template/scopes.hpp"
 
@@ -85,6 +86,7 @@ void Parser::parse_template() {
   ast_.body = statements({});
   if (current().kind != TokenKind::kEnd) fail(fmt::format("unexpected {}", described()));
   if (!unknown_.empty()) throw unknown_.front();
+  mark_folding(ast_);
 }
 
 // Reads up to one of the end words (left as the current token) or, if there are none, to the end.
@@ -250,6 +252,21 @@ std::vector<Parameter> Parser::signature() {
   return out;
 }
 
+namespace {
+
+/// caller, varargs and kwargs in a body are also those of the macro around it, where no parameter
+/// has the name.
+void pass_uses(const Node& inner, Node& outer) {
+  const auto is_free = [&](std::string_view name) {
+    return std::ranges::find(inner.parameters, name, &Parameter::name) == inner.parameters.end();
+  };
+  outer.uses_caller |= inner.uses_caller && is_free("caller");
+  outer.uses_varargs |= inner.uses_varargs && is_free("varargs");
+  outer.uses_kwargs |= inner.uses_kwargs && is_free("kwargs");
+}
+
+}  // namespace
+
 const Node* Parser::macro_statement(Position at) {
   Node& node = make(NodeKind::kMacro, at);
   node.text = one_target(false).name;
@@ -262,6 +279,7 @@ const Node* Parser::macro_statement(Position at) {
   take();
   macro_ = outer;
   loops_ = loops;
+  if (outer != nullptr) pass_uses(node, *outer);
   return &node;
 }
 
@@ -280,8 +298,7 @@ const Node* Parser::call_statement(Position at) {
   take();
   macro_ = outer;
   loops_ = loops;
-  // A caller() in the body belongs to the macro around it.
-  if (outer != nullptr) outer->uses_caller |= node.uses_caller;
+  if (outer != nullptr) pass_uses(node, *outer);
   return &node;
 }
 

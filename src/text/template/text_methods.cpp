@@ -282,25 +282,72 @@ Value m_zfill(Context& context, const Str& self, std::string_view name, const Ar
   return out.finish(context);
 }
 
-constexpr std::array<std::pair<std::string_view, Call>, 37> kMethods{{
-    {"capitalize", m_case},     {"center", m_pad},
-    {"count", m_count},         {"endswith", m_starts},
-    {"find", m_find},           {"format", m_format},
-    {"index", m_find},          {"isalnum", m_is},
-    {"isalpha", m_is},          {"isascii", m_is},
-    {"isdecimal", m_is},        {"isdigit", m_is},
-    {"islower", m_is},          {"isnumeric", m_is},
-    {"isspace", m_is},          {"isupper", m_is},
-    {"join", m_join},           {"ljust", m_pad},
-    {"lower", m_case},          {"lstrip", m_strip},
-    {"partition", m_partition}, {"removeprefix", m_remove},
-    {"removesuffix", m_remove}, {"replace", m_replace},
-    {"rfind", m_find},          {"rindex", m_find},
-    {"rjust", m_pad},           {"rpartition", m_partition},
-    {"rsplit", m_split},        {"rstrip", m_strip},
-    {"split", m_split},         {"splitlines", m_splitlines},
-    {"startswith", m_starts},   {"strip", m_strip},
-    {"title", m_case},          {"upper", m_case},
+/// Spaces up to the next multiple of the tab size; line ends begin to count anew.
+Value m_expandtabs(Context& context, const Str& self, std::string_view name, const Args& args) {
+  const auto given = bind(context, name, args, {"tabsize"});
+  const std::int64_t size = int_argument(context, given[0], 8);
+  if (size > INT32_MAX) context.fail("Python int too large to convert to C int");
+  Builder out;
+  std::int64_t column = 0;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < self.size; ++at) {
+    const unsigned char byte = static_cast<unsigned char>(self.data[at]);
+    if (byte == '\t') {
+      out.add_slice(self, begin, at);
+      begin = at + 1;
+      const std::int64_t n = size > 0 ? size - column % size : 0;
+      if (out.size() + static_cast<std::uint64_t>(n) > kMaxTemplateOutput)
+        context.fail("a string is too long");
+      out.add(std::string(static_cast<std::size_t>(n), ' '), false);
+      column += n;
+    } else if (byte == '\n' || byte == '\r') {
+      column = 0;
+    } else if ((byte & 0xC0) != 0x80) {
+      ++column;
+    }
+  }
+  out.add_slice(self, begin, self.size);
+  return out.finish(context);
+}
+
+constexpr std::array<std::pair<std::string_view, Call>, 38> kMethods{{
+    {"capitalize", m_case},
+    {"center", m_pad},
+    {"count", m_count},
+    {"endswith", m_starts},
+    {"expandtabs", m_expandtabs},
+    {"find", m_find},
+    {"format", m_format},
+    {"index", m_find},
+    {"isalnum", m_is},
+    {"isalpha", m_is},
+    {"isascii", m_is},
+    {"isdecimal", m_is},
+    {"isdigit", m_is},
+    {"islower", m_is},
+    {"isnumeric", m_is},
+    {"isspace", m_is},
+    {"isupper", m_is},
+    {"join", m_join},
+    {"ljust", m_pad},
+    {"lower", m_case},
+    {"lstrip", m_strip},
+    {"partition", m_partition},
+    {"removeprefix", m_remove},
+    {"removesuffix", m_remove},
+    {"replace", m_replace},
+    {"rfind", m_find},
+    {"rindex", m_find},
+    {"rjust", m_pad},
+    {"rpartition", m_partition},
+    {"rsplit", m_split},
+    {"rstrip", m_strip},
+    {"split", m_split},
+    {"splitlines", m_splitlines},
+    {"startswith", m_starts},
+    {"strip", m_strip},
+    {"title", m_case},
+    {"upper", m_case},
     {"zfill", m_zfill},
 }};
 
