@@ -83,25 +83,31 @@ Result<TokenizerConfig> read_tokenizer_config(const ConfigTable& config) {
   return out;
 }
 
-Result<TokenizerParts> tokenizer_parts(const Model& model) {
+Result<TokenizerParts> tokenizer_parts(const ConfigTable& config, const VocabData& vocab) {
   TokenizerParts out;
-  CYB_ASSIGN(out.config, read_tokenizer_config(model.config()));
+  CYB_ASSIGN(out.config, read_tokenizer_config(config));
   if (out.config.type == TokenizerKind::kNone) {
     CYB_TRY(out.vocabulary.finish());
     return out;
   }
-  CYB_ASSIGN(const VocabData* vocab, model.vocab());
-  CYB_TRY(out.vocabulary.assign(*vocab));
+  CYB_TRY(out.vocabulary.assign(vocab));
   CYB_TRY(out.vocabulary.finish());
-  const std::size_t n_merges = vocab->merges.size() / 2;
+  const std::size_t n_merges = vocab.merges.size() / 2;
   out.merges.reserve(n_merges);
   for (std::size_t rank = 0; rank < n_merges; ++rank) {
-    CYB_ASSIGN(const MergePair pair, find_merge(out.vocabulary, vocab->merges[2 * rank],
-                                                vocab->merges[2 * rank + 1], rank));
+    CYB_ASSIGN(const MergePair pair, find_merge(out.vocabulary, vocab.merges[2 * rank],
+                                                vocab.merges[2 * rank + 1], rank));
     out.merges.push_back(pair);
   }
-  out.special_ids = vocab->special;
+  out.special_ids = vocab.special;
   return out;
+}
+
+Result<TokenizerParts> tokenizer_parts(const Model& model) {
+  CYB_ASSIGN(const TokenizerConfig config, read_tokenizer_config(model.config()));
+  if (config.type == TokenizerKind::kNone) return tokenizer_parts(model.config(), VocabData());
+  CYB_ASSIGN(const VocabData* vocab, model.vocab());
+  return tokenizer_parts(model.config(), *vocab);
 }
 
 }  // namespace cyb

@@ -18,5 +18,6 @@ Result<TokenizerConfig> read_tokenizer_config(const ConfigTable& config);
 
 /// Errors: as above, F34.
 Result<TokenizerParts> tokenizer_parts(const Model& model);
+Result<TokenizerParts> tokenizer_parts(const ConfigTable& config, const VocabData& vocab);
 
 }  // namespace cyb
