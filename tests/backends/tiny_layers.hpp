@@ -20,8 +20,21 @@ struct TinyLayers {
   };
   std::vector<float> embedding, final_norm;  // [V, E], [E]; the head is tied
   std::vector<Layer> layers;
+  RopeRule rule = RopeRule::kFixed;
+  std::uint32_t original = 0;  // tokens, of a rule
+  float factor = 1.0F;
+  std::vector<float> freqs, long_freqs;  // [D/2] of kLonger
 
-  explicit TinyLayers(unsigned seed = 7) {
+  explicit TinyLayers(unsigned seed = 7, RopeRule rope_rule = RopeRule::kFixed) : rule(rope_rule) {
+    if (rule != RopeRule::kFixed) {
+      original = 6;
+      factor = rule == RopeRule::kDynamic ? 4.0F : 1.0F;
+    }
+    if (rule == RopeRule::kLonger) {
+      freqs = {1.0F, 0.3F, 0.05F, 0.004F};
+      long_freqs = {0.7F, 0.11F, 0.02F, 0.001F};
+    }
+
     std::mt19937 random(seed);
     const auto make = [&](std::int64_t n, float scale, float offset = 0.0F) {
       std::uniform_real_distribution<float> uniform(-scale, scale);
@@ -44,7 +57,7 @@ struct TinyLayers {
     return {std::vector<KvLayerShape>(kLayers, {kG, kD}), dtype, page_tokens};
   }
 
-  static BlockAttentionAttrs attention(std::uint32_t layer) {
+  BlockAttentionAttrs attention(std::uint32_t layer) const {
     return {.layer = layer,
             .n_heads = kH,
             .n_kv_heads = kG,
@@ -55,7 +68,10 @@ struct TinyLayers {
             .rope_dim = kD,
             .rope_base = 10000.0F,
             .rope_style = 0,
-            .norm_eps = 1e-6F};
+            .norm_eps = 1e-6F,
+            .rope_rule = rule,
+            .rope_original = original,
+            .rope_factor = factor};
   }
 
   Result<ValueId> layer(PlanBuilder& b, std::uint32_t i, ValueId x) const {
@@ -77,7 +93,15 @@ struct TinyLayers {
     CYB_ASSIGN(const ValueId q_gain, vec("q_gain", w.q_gain));
     CYB_ASSIGN(const ValueId k_gain, vec("k_gain", w.k_gain));
     const Op attend{OpTag::kBlockAttention, attention(i).to_attrs()};
-    CYB_ASSIGN(const auto a, b.emit(attend, std::vector{qkv[0], qkv[1], qkv[2], q_gain, k_gain}));
+    std::vector inputs{qkv[0], qkv[1], qkv[2], q_gain, k_gain};
+    if (rule == RopeRule::kLonger) {
+      CYB_ASSIGN(const ValueId table, vec("freqs", freqs));
+      CYB_ASSIGN(const ValueId long_table, vec("long_freqs", long_freqs));
+      inputs.insert(inputs.end(), {table, b.length(), long_table});
+    } else if (rule == RopeRule::kDynamic) {
+      inputs.insert(inputs.end(), {kNoValue, b.length()});
+    }
+    CYB_ASSIGN(const auto a, b.emit(attend, inputs));
     CYB_ASSIGN(const ValueId wo, mat("wo", w.wo, kE));
     CYB_ASSIGN(const auto h, b.emit({OpTag::kBlockLinearAdd, {}}, std::vector{a[0], x, wo}));
     CYB_ASSIGN(const ValueId mg, vec("mlp_norm", w.mlp_norm));

@@ -46,5 +46,42 @@ TEST(AttentionConformance, ChunksAndBatchesGiveEqualBitsOnEveryTarget) {
   }
 }
 
+/// Ropes that depend on the length: at, below and past the original length of 6.
+TEST(AttentionConformance, RopeRulesOfTheLengthEqualTheReferenceOnEveryExactTarget) {
+  for (const RopeRule rule : {RopeRule::kLonger, RopeRule::kDynamic}) {
+    const TinyLayers model(7, rule), fixed;
+    TinyRunner reference(all_targets().front().backend, model, DType::kF32, kPageTokens);
+    TinyRunner other(all_targets().front().backend, fixed, DType::kF32, kPageTokens);
+    for (const std::size_t n : {4u, 6u, 7u, 11u}) {
+      const auto want = reference.run({{0, 0, part(0, n)}});
+      // kDynamic is the plain rope up to the original length; kLonger's tables are others.
+      const bool is_plain = rule == RopeRule::kDynamic && n <= 6;
+      EXPECT_EQ(want == other.run({{0, 0, part(0, n)}}), is_plain) << n;
+      for (const Target& target : all_targets()) {
+        if (target.backend->numeric_mode() != NumericMode::kExact) continue;
+        TinyRunner runner(target.backend, model, DType::kF32, kPageTokens);
+        EXPECT_LE(error_of(runner.run({{0, 0, part(0, n)}}), want), kLayerF32)
+            << target.name << " " << n;
+        EXPECT_LE(error_of(runner.run_plain({1, 0, part(0, n)}), want), kLayerF32)
+            << target.name << " plain " << n;
+      }
+    }
+  }
+}
+
+TEST(AttentionConformance, RulesThatSayNothingAreRefused) {
+  for (const RopeRule rule : {RopeRule::kLonger, RopeRule::kDynamic}) {
+    for (int fault = 0; fault < 3; ++fault) {
+      TinyLayers model(7, rule);
+      if (fault == 0) model.original = 0;
+      if (fault == 1) model.rule = static_cast<RopeRule>(3);
+      if (fault == 2 && rule == RopeRule::kDynamic) model.factor = 0.5F;
+      if (fault == 2 && rule == RopeRule::kLonger) model.long_freqs.pop_back();
+      PlanBuilder builder(*all_targets().front().backend, PlanBuilder::Form::kBlocks, 8);
+      EXPECT_FALSE(model.plan(builder, PlanBuilder::Form::kBlocks)) << fault;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cyb::test

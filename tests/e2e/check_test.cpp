@@ -1,6 +1,8 @@
 // check: what passes, and for each row a damaged model, source or golden that makes that row fail.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -276,6 +278,32 @@ TEST(Check, AQuantisedModelIsHeldToItsOriginal) {
   EXPECT_NE(result.out.find("in another encoding"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("mean divergence"), std::string::npos) << result.out;
   EXPECT_EQ(rows(Program::json(result), "not run"), Names{"golden greedy"});
+}
+
+/// A head of zeros gives every token the same probability.
+TEST(Perplexity, AlarmsWhereItIsTheSizeOfTheVocabulary) {
+  const Checked checked;
+  const std::string text = checked.program.file("t.txt");
+  write(text, "The quick brown fox jumps over the lazy dog, and the dog sleeps on.");
+  const auto perplexity = [&](const std::string& model) {
+    return checked.program.run({"perplexity", model, "--file", text, "--json"});
+  };
+  const ProcessResult sound = perplexity(checked.source);
+  ASSERT_EQ(sound.exit_code, 0) << sound.err;
+  EXPECT_EQ(Program::json(sound)["uniform"], false) << sound.out;
+  EXPECT_EQ(sound.err.find("size of the vocabulary"), std::string::npos) << sound.err;
+  std::string bytes = read(checked.other + "/model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(8 + header), 1200 * 32 * 4, '\0');
+  write(checked.other + "/model.safetensors", bytes);
+  const ProcessResult empty = perplexity(checked.other);
+  ASSERT_EQ(empty.exit_code, 0) << empty.err;
+  EXPECT_NEAR(Program::json(empty)["perplexity"].get<double>(), 1200.0, 1.2);
+  EXPECT_EQ(Program::json(empty)["uniform"], true) << empty.out;
+  EXPECT_NE(empty.err.find("warning: the perplexity is the size of the vocabulary (1200)"),
+            std::string::npos)
+      << empty.err;
 }
 
 TEST(Check, SmolLm2AgainstItsGgufFile) {

@@ -7,7 +7,7 @@ namespace cyb::test {
 namespace {
 
 const std::vector<std::string> kCommands = {"run",        "import", "tokenize", "logits",
-                                            "perplexity", "info",   "verify",   "list",
+                                            "perplexity", "info",   "verify",   "check", "list",
                                             "backends",   "limits", "bench"};
 
 TEST(Usage, HelpOfEveryCommand) {

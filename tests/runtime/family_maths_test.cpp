@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -91,6 +92,118 @@ TEST(Window, CountsTheQueryItself) {
       EXPECT_EQ(n_seen, (std::vector<std::size_t>{1, 2, 3, 4, 5, 5, 5, 5, 5}))
           << name << " " << path;
       EXPECT_EQ(rows_of(*engine_of(model, path, 1), ids), before) << "token by token";
+    }
+  }
+}
+
+/// One layer of `name`, with a window where its class has one.
+void keep_one_layer(Edited& checkpoint) {
+  checkpoint.config["num_hidden_layers"] = 1;
+  if (checkpoint.config.contains("layer_types"))
+    checkpoint.config["layer_types"] = json::array({"sliding_attention"});
+  std::erase_if(checkpoint.tensors, [](const StoredTensor& t) {
+    return t.name.starts_with("model.layers.") && !t.name.starts_with("model.layers.0.");
+  });
+}
+
+TEST(Window, OneLayerSeesExactlyThreeKeys) {
+  for (const char* name : {"mistral", "gemma2", "gemma3"}) {
+    SCOPED_TRACE(name);
+    Edited checkpoint(name);
+    keep_one_layer(checkpoint);
+    checkpoint.config["sliding_window"] = 3;
+    const auto model = value(checkpoint.import());
+    const std::vector<std::int32_t> ids = some_ids(6);
+    for (const char* path : {"curated", "graph"}) {
+      const auto before = rows_of(*engine_of(model, path), ids);
+      std::vector<std::size_t> n_seen(ids.size(), 0);
+      for (std::size_t j = 0; j < ids.size(); ++j) {
+        auto changed = ids;
+        changed[j] ^= 1;
+        const auto after = rows_of(*engine_of(model, path), changed);
+        for (std::size_t i = 0; i < ids.size(); ++i) n_seen[i] += after[i] != before[i] ? 1 : 0;
+      }
+      EXPECT_EQ(n_seen, (std::vector<std::size_t>{1, 2, 3, 3, 3, 3})) << path;
+      // Chunks that end before, at and past the window.
+      for (const std::uint32_t chunk : {1u, 2u, 4u, 5u})
+        EXPECT_EQ(rows_of(*engine_of(model, path, chunk), ids), before) << path << " " << chunk;
+    }
+  }
+}
+
+/// The largest q·k / sqrt(D) of a token with itself, where rope changes nothing, over tokens and
+/// heads: x = embedding / rms · gain; q = Wq x; k = Wk x (f64).
+double largest_score(const Edited& checkpoint, std::span<const std::int32_t> ids) {
+  const auto tensor = [&](const char* name) {
+    const auto at = std::ranges::find(checkpoint.tensors, name, &StoredTensor::name);
+    std::vector<float> out(at->bytes.size() / sizeof(float));
+    std::memcpy(out.data(), at->bytes.data(), at->bytes.size());
+    return out;
+  };
+  const auto embedding = tensor("model.embed_tokens.weight"),
+             gain = tensor("model.layers.0.input_layernorm.weight"),
+             wq = tensor("model.layers.0.self_attn.q_proj.weight"),
+             wk = tensor("model.layers.0.self_attn.k_proj.weight");
+  const std::size_t e = gain.size(), n_heads = checkpoint.config["num_attention_heads"],
+                    n_kv = checkpoint.config["num_key_value_heads"], d = wq.size() / e / n_heads;
+  double largest = 0;
+  for (const std::int32_t id : ids) {
+    const float* x = embedding.data() + static_cast<std::size_t>(id) * e;
+    double squares = 0;
+    for (std::size_t i = 0; i < e; ++i) squares += static_cast<double>(x[i]) * x[i];
+    const double rms = std::sqrt(squares / static_cast<double>(e) + 1e-6);
+    const auto row = [&](const std::vector<float>& w, std::size_t r) {
+      double sum = 0;
+      for (std::size_t i = 0; i < e; ++i)
+        sum += static_cast<double>(w[r * e + i]) * x[i] / rms * gain[i];
+      return sum;
+    };
+    for (std::size_t h = 0; h < n_heads; ++h) {
+      double score = 0;
+      for (std::size_t i = 0; i < d; ++i)
+        score += row(wq, h * d + i) * row(wk, h / (n_heads / n_kv) * d + i);
+      largest = std::max(largest, std::abs(score) / std::sqrt(static_cast<double>(d)));
+    }
+  }
+  return largest;
+}
+
+/// Scores past the largest f16 (65504), with K and V in f16.
+TEST(HugeScores, AreFiniteAndEqualTheReferencesSoftmax) {
+  Edited checkpoint("llama3");
+  keep_one_layer(checkpoint);
+  const std::vector<std::int32_t> ids = some_ids(12);
+  const double factor = std::sqrt(1.5e5 / largest_score(checkpoint, ids));
+  for (const char* name :
+       {"model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight"}) {
+    StoredTensor& tensor = checkpoint.tensor(name);
+    for (std::size_t i = 0; i < tensor.bytes.size(); i += sizeof(float)) {
+      float v = 0;
+      std::memcpy(&v, tensor.bytes.data() + i, sizeof v);
+      v *= static_cast<float>(factor);
+      std::memcpy(tensor.bytes.data() + i, &v, sizeof v);
+    }
+  }
+  ASSERT_GT(largest_score(checkpoint, ids), 1e5);
+  const auto model = value(checkpoint.import());
+  const auto rows = [&](const char* backend, const char* path, DType kv) {
+    EngineOptions options;
+    options.backend = backend;
+    options.path = path;
+    options.pack_cache = false;
+    options.max_outputs = 16;
+    options.kv_dtype = kv;
+    return rows_of(*value(Engine::load(model, options)), ids);
+  };
+  for (const DType kv : {DType::kF16, DType::kF32}) {
+    const auto want = rows("reference", "curated", kv);
+    for (const char* path : {"curated", "graph"}) {
+      const auto got = rows("cpu", path, kv);
+      ASSERT_EQ(got.size(), want.size());
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        EXPECT_TRUE(std::ranges::all_of(got[i], [](float v) { return std::isfinite(v); }));
+        EXPECT_LE(error_of(got[i], want[i]), 1e-3) << path << " row " << i;
+      }
     }
   }
 }

@@ -21,6 +21,8 @@ class PlanBuilder final : public OpSink {
   ValueId ids();
   Result<ValueId> positions() override;
   ValueId output_rows();
+  /// i32 [1]: the whole length of the rows' sequence.
+  ValueId length() { return add({DType::kI32, {Dim(1)}}, {.kind = Operand::Kind::kLength}); }
   /// A stored tensor; `bytes` must outlive the backend's weight.
   Result<ValueId> weight(const std::string& name, DType dtype, const Shape& shape,
                          std::span<const std::byte> bytes, WeightUse use);

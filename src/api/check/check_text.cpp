@@ -105,6 +105,19 @@ const gguf::Value* find_key(const gguf::GgufFile& file, std::string_view key) {
   return at == file.values.end() ? nullptr : &*at;
 }
 
+/// Files write the spaces of a token as they are or as U+2581.
+std::string with_marks(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ' ') {
+      out += "\xe2\x96\x81";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 /// tokenizer.ggml.tokens and .merges as they stand in the file. WordPiece and unused tokens are
 /// written in another form there.
 std::optional<RawVocabulary> compare_gguf(const gguf::GgufFile& file, const TokenizerParts& parts) {
@@ -118,8 +131,8 @@ std::optional<RawVocabulary> compare_gguf(const gguf::GgufFile& file, const Toke
       out.problem = fmt::format("token {} ({}) is not in the model", id, shown(*text));
       return out;
     }
-    const bool same =
-        parts.vocabulary.text(id) == *text || parts.vocabulary.type(id) == TokenType::kUnused;
+    const bool same = with_marks(parts.vocabulary.text(id)) == with_marks(*text) ||
+                      parts.vocabulary.type(id) == TokenType::kUnused;
     if (!same && out.problem.empty())
       out.problem = token_difference(id, parts.vocabulary.text(id), *text);
   }

@@ -1,6 +1,8 @@
 // perplexity: exp of the mean negative log-probability of a text's tokens.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/command.hpp"
 #include "cli/json.hpp"
 #include "cli/model_flags.hpp"
@@ -62,11 +64,21 @@ class PerplexityCommand final : public Command {
     };
     CYB_ASSIGN(const PerplexityReport report, perplexity(*engine, ids, options));
     progress.clear();
+    // Every token as likely as every other: a head that is missing or zero, not a bad text.
+    const double vocab = engine->vocab_size();
+    const bool uniform = std::abs(report.perplexity - vocab) <= 0.001 * vocab;
+    if (uniform) {
+      context.output.warning(
+          fmt::format("the perplexity is the size of the vocabulary ({}): the model's output says "
+                      "nothing, as where its head is missing or empty",
+                      engine->vocab_size()));
+    }
     if (json_) {
       context.output.line(Json{{"perplexity", report.perplexity},
                                {"mean_nll", report.mean_nll},
                                {"tokens", report.n_tokens},
                                {"windows", report.n_windows},
+                               {"uniform", uniform},
                                {"path", std::string(path_name(engine->path()))},
                                {"backend", std::string(engine->backend().name())},
                                {"model_id", engine->model_id()}}
