@@ -179,6 +179,10 @@ L5 = {"xs": [1, 2, 3, 4, 5]}
 D = {"d": {"b": 1, "a": 2, "c": [1, {"k": "v"}]}}
 S = {"s": "  Hello, World  "}
 
+HTML = {"h": "<a href=\"x\">&'</a>", "t": " a  &lt;b&gt; <i>two</i> &amp;amp; &copy &notit; &#x41;&#65 &#0;&#150; <!-- c > -->z < &bogus; &#xZ; &AMP", "q": {"a b": "c/d&e", "é": [1]},
+        "ns": [0, 1, 999, 1000, 1048576, 1e10, -5.5, 123456789012345, 1e24, 1e30], "w": "The goof-ball -- said: use the -b option--now, re-re-run  \n\n supercalifragilistic é-ü-x",
+        "deep": {"zeta": ["word " * 9, {"b": list(range(30)), "a": "it's \"q\"\nline two is a long one that has to be wrapped, and on and on it goes"}], "alpha": None, "m": {"k": [[1, 2]]}}}
+
 CONSTRUCTS = [
     # C01: slices with steps, reverse loops and namespaces
     ("slice_reverse", "{% for m in messages[::-1] %}{{ m.content }}{% endfor %}", ABC),
@@ -188,6 +192,19 @@ CONSTRUCTS = [
     ("slice_string", "{{ s[2:7] }}|{{ s[::-1] }}|{{ s[:-1] }}|{{ 'añ漢😀'[1:3] }}", S),
     ("slice_step_zero", "{{ xs[::0] }}", L5),
     ("index", "{{ xs[0] }}{{ xs[-1] }}|{{ d['b'] }}{{ d.a }}|{{ d.c[1].k }}|{{ xs[9] }}|{{ d.nope }}|{{ 'abc'[1] }}", {**L5, **D}),
+    # constants that jinja2 works out beforehand: what cannot be sliced is undefined there
+    ("fold_filter", "{{ 5[1:]|default('D') }}|{{ {}[1:]|length }}|{{ [5[1:]]|length }}|{{ 'abc'[1:]|upper }}", {}), ("fold_in", "{{ 1 in 5[1:] }}|{{ true[:2] ~ 'x' }}", {}),
+    ("fold_fails", "{% set x = 5[1:] %}{{ x }}", {}), ("fold_map", "{{ 5[1:]|map('upper')|list }}", {}), ("fold_if", "{% if 5[1:] is defined %}a{% else %}b{% endif %}", {}),
+    ("generator_in_dict", "{{ xs|unique in {} }}", L5), ("empty_times_many", "{{ '' * 9007199254740993 }}|{{ [] * 4000000000 }}", {}),
+    ("macro_in_macro", "{% macro o(a) %}{% macro i(b) %}{{ kwargs }}{% endmacro %}{{ a }}{% endmacro %}{{ o(1, zz=2) }}", {}),
+    # filters beside the usual ones
+    ("forceescape", "{{ h|forceescape }}|{{ h|e|forceescape }}|{{ h|safe|forceescape }}", HTML), ("striptags", "{{ h|striptags }}|{{ t|striptags }}", HTML),
+    ("urlencode", "{{ 'a b/c?é&=~'|urlencode }}|{{ q|urlencode }}|{{ [['k', 'v w'], ['/', 1]]|urlencode }}|{{ 5|urlencode }}|{{ none|urlencode }}|{{ xs|urlencode }}", {**HTML, "xs": []}),
+    ("urlencode_pairs", "{{ [[1, 2, 3]]|urlencode }}", {}), ("xmlattr", "{{ q|xmlattr }}|{{ {'x': '<\"&'}|xmlattr(false) }}|{{ {'n': none}|xmlattr }}", HTML),
+    ("xmlattr_key", "{{ {'a=b': 1}|xmlattr }}", {}), ("filesizeformat", "{% for n in ns %}{{ n|filesizeformat }};{{ n|filesizeformat(true) }}|{% endfor %}{{ '2e6'|filesizeformat }}", HTML),
+    ("wordwrap", "{{ w|wordwrap(9) }}|{{ w|wordwrap(6, false) }}|{{ w|wordwrap(12, true, '/') }}|{{ w|wordwrap(7, break_on_hyphens=false) }}|{{ w|wordwrap }}", HTML),
+    ("wordwrap_width", "{{ 'a'|wordwrap(0) }}", {}), ("pprint", "{{ deep|pprint }}|{{ 'x'|pprint }}|{{ w|pprint }}|{{ (1,)|pprint }}", HTML),
+    ("expandtabs", "{{ 'a\\tbc\\t\\nd\\té\\tf'.expandtabs() }}|{{ '\\ta'.expandtabs(3) }}|{{ 'a\\tb'.expandtabs(tabsize=0) }}", {}),
     # white space control
     ("trim_blocks", "a\n{% if true %}\nb\n{% endif %}\nc\n", {}),
     ("lstrip_blocks", "x\n   {% if true %}y{% endif %}\n   {{ 1 }}\n  z {% if true %}w{% endif %}", {}),
