@@ -210,6 +210,7 @@ TEST(Check, AModelThatContradictsItselfFails) {
        [](const std::string& folder) {
          write(folder + "/generation_config.json", R"({"eos_token_id": 0})");
          edit(folder + "/config.json", [](Json& j) { j["eos_token_id"] = 0; });
+         edit(folder + "/tokenizer_config.json", [](Json& j) { j["eos_token"] = "<|endoftext|>"; });
        }},
   };
   for (const Damage& damage : all) {
