@@ -189,10 +189,8 @@ TEST(Check, AModelThatContradictsItselfFails) {
        [](const std::string& folder) {
          edit(folder + "/tokenizer.json", [](Json& j) {
            Json token = j["added_tokens"][0];
-           token["content"] = "the";
-           token["id"] =
-               j["model"]["vocab"]["the"].is_null() ? Json(307) : j["model"]["vocab"]["the"];
            token["content"] = "The";
+           token["id"] = j["model"]["vocab"].at("The");
            j["added_tokens"].push_back(token);
          });
        }},
