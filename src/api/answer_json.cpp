@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <string_view>
@@ -40,6 +41,14 @@ std::string timings_json(const GenerateTimings& t) {
       number(t.token_ms_mean), number(t.token_ms_p95), t.peak_bytes);
 }
 
+std::string memory_part(const MemoryPools& memory) {
+  std::string out = R"("memory":{)";
+  for (const MemoryPool& pool : memory_pools(memory)) {
+    out += fmt::format(R"("{}":{},)", pool.name, pool.bytes);
+  }
+  return out + fmt::format(R"("total":{}}})", memory.total());
+}
+
 /// Only where something else than the default was asked for.
 std::string extras(const GenerateResult& answer) {
   std::string out;
@@ -73,8 +82,8 @@ std::string answer_json(const GenerateResult& answer, bool with_logprobs) {
                   json_quote(answer.text), fmt::join(answer.tokens, ","), answer.prompt_tokens,
                   json_quote(finish_reason_name(answer.finish_reason)));
   if (with_logprobs) append_logprobs(out, answer.logprobs);
-  return out + "," + run_part(answer) + extras(answer) + R"(,"timings":)" +
-         timings_json(answer.timings) + "}";
+  return out + "," + run_part(answer) + extras(answer) + "," + memory_part(answer.memory) +
+         R"(,"timings":)" + timings_json(answer.timings) + "}";
 }
 
 std::string answers_json(std::span<const GenerateResult> answers, bool with_logprobs) {
@@ -88,8 +97,10 @@ std::string answers_json(std::span<const GenerateResult> answers, bool with_logp
     out += R"(,"timings":)" + timings_json(answer.timings) + "}";
   }
   const GenerateResult& first = answers.front();
+  const auto most = std::ranges::max_element(
+      answers, {}, [](const GenerateResult& answer) { return answer.memory.total(); });
   return out + fmt::format(R"(],"prompt_tokens":{},)", first.prompt_tokens) + run_part(first) +
-         extras(first) + "}";
+         extras(first) + "," + memory_part(most->memory) + "}";
 }
 
 }  // namespace cyb::api

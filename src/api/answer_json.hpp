@@ -10,10 +10,10 @@ namespace cyb::api {
 
 /// {"text", "tokens", "prompt_tokens", "finish_reason", "logprobs" (if `with_logprobs`: [{id,
 /// token, logprob, top: [[id, logprob]...]}]), "path", "backend", "model_id", "seed", "timings":
-/// {load_ms, prefill_ms, prefill_tps, decode_tps, peak_bytes, ...}}; before "timings", where they
-/// were asked for: "reused_tokens" (of the prompt, found in the session), "overflow": {mode,
-/// dropped_prompt_tokens, dropped_tokens, shifts}, "speculation": {kind, max_tokens, rounds,
-/// drafted, accepted, acceptance}.
+/// {load_ms, prefill_ms, prefill_tps, decode_tps, peak_bytes, ...}}; before "timings" "memory":
+/// {"weights_mapped", ... as MemoryPools, "total"}, and where they were asked for: "reused_tokens"
+/// (of the prompt, found in the session), "overflow": {mode, dropped_prompt_tokens, dropped_tokens,
+/// shifts}, "speculation": {kind, max_tokens, rounds, drafted, accepted, acceptance}.
 std::string answer_json(const GenerateResult& answer, bool with_logprobs);
 
 /// Several answers to one prompt: {"answers": [{"index", "text", "tokens", "finish_reason",

@@ -92,6 +92,12 @@ class KvStore {
   }
 };
 
+/// The largest run that an executable will see.
+struct RunLimits {
+  std::uint32_t kv_pages = 0;         // of the store
+  std::uint32_t sequence_tokens = 0;  // positions of the longest sequence
+};
+
 /// Kernels of a plan, chosen once. submit() starts a run and copies what it needs of `params`;
 /// sync() waits and reports errors.
 class Executable {
@@ -111,8 +117,13 @@ class Executable {
   virtual std::uint32_t n_fallback_steps() const noexcept = 0;
   /// True for a step that n_fallback_steps() counts.
   virtual bool is_fallback(std::size_t /*step*/) const noexcept { return false; }
+  /// Allocates what runs up to these limits need beside the plan, so that none of them allocates.
+  /// Errors: OutOfMemory.
+  virtual Result<void> reserve(const RunLimits& /*limits*/) { return {}; }
   /// Memory of its own, weights apart.
   virtual std::uint64_t own_bytes() const noexcept { return 0; }
+  /// What own_bytes() comes to in runs up to these limits (after reserve()).
+  virtual std::uint64_t most_bytes(const RunLimits& /*limits*/) const { return own_bytes(); }
 };
 
 class Backend {

@@ -14,6 +14,7 @@
 #include "base/file.hpp"
 #include "cli/generation_flags.hpp"
 #include "cli/line_editor.hpp"
+#include "cli/memory_text.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage.hpp"
@@ -114,6 +115,7 @@ void Conversation::show_stats() {
       finish_reason_name(last_->finish_reason), t.decode_tps, t.token_ms_mean, t.token_ms_p95,
       last_->prompt_tokens + last_->tokens.size(), session_.engine().ctx_tokens(), last_->path,
       last_->backend, size_text(t.peak_bytes), last_->seed));
+  context_.output.print("memory  " + memory_text(last_->memory) + "\n");
   report_speculation(context_.output, last_->speculation);
 }
 

@@ -13,6 +13,7 @@
 namespace cyb::cli {
 
 inline constexpr int kExitOk = 0;
+inline constexpr int kExitMemory = 4;
 inline constexpr int kExitCancelled = 5;
 inline constexpr int kExitTestFailed = 6;
 

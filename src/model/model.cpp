@@ -169,6 +169,26 @@ Result<Graph> Model::graph() const {
   return result;
 }
 
+std::uint64_t Model::copied_bytes() const noexcept {
+  const std::uint64_t below = impl_->base != nullptr ? impl_->base->copied_bytes() : 0;
+  const std::lock_guard lock(impl_->lazy_mutex);
+  return below + impl_->copied_bytes;
+}
+
+bool Model::is_mapped(std::span<const std::byte> bytes) const noexcept {
+  if (impl_->file == nullptr || bytes.empty()) return false;
+  const std::span<const std::byte> all = impl_->bytes;
+  const auto address = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); };
+  return address(bytes.data()) >= address(all.data()) &&
+         address(bytes.data()) < address(all.data()) + all.size();
+}
+
+void Model::release(std::span<const std::byte> bytes) const noexcept {
+  if (!is_mapped(bytes)) return;
+  impl_->file->release(static_cast<std::uint64_t>(bytes.data() - impl_->bytes.data()),
+                       bytes.size());
+}
+
 std::span<const std::byte> Model::tensor_bytes(const TensorEntry& entry) const noexcept {
   if (impl_->base != nullptr) {
     const TensorEntry* stored = impl_->base->find_tensor(entry.name);
@@ -186,6 +206,7 @@ std::span<const std::byte> Model::tensor_bytes(const TensorEntry& entry) const n
   AlignedBytes copy(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
   if (copy == nullptr) return {};
   std::memcpy(copy.get(), stored.data(), size);
+  impl_->copied_bytes += size;
   return {impl_->copies.emplace(entry.offset, std::move(copy)).first->second.get(), size};
 }
 

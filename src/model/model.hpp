@@ -52,6 +52,9 @@ class Model {
   /// other tensors are those of `model`, which is returned itself where `wanted` names none.
   static std::shared_ptr<const Model> with_decoded(
       std::shared_ptr<const Model> model, const std::function<bool(const TensorEntry&)>& wanted);
+  /// The same for measuring: those tensors are address space of their size that must not be read.
+  static std::shared_ptr<const Model> with_measured(
+      std::shared_ptr<const Model> model, const std::function<bool(const TensorEntry&)>& wanted);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -77,6 +80,12 @@ class Model {
   /// where the mapped address is not aligned. Empty only for an empty tensor or when that copy
   /// finds no memory.
   std::span<const std::byte> tensor_bytes(const TensorEntry& entry) const noexcept;
+  /// Bytes of the copies that tensor_bytes() has made.
+  std::uint64_t copied_bytes() const noexcept;
+  /// True for bytes inside the mapped file.
+  bool is_mapped(std::span<const std::byte> bytes) const noexcept;
+  /// Lets the system drop mapped bytes from this process; they are read again when they are used.
+  void release(std::span<const std::byte> bytes) const noexcept;
   /// Tensors whose mapped address is not a multiple of 64, so that they are copied when used.
   std::size_t misaligned_tensors() const noexcept;
   std::uint64_t weights_bytes() const noexcept;

@@ -14,6 +14,17 @@ constexpr std::size_t kAlignment = 64;
 
 std::shared_ptr<const Model> Model::with_decoded(
     std::shared_ptr<const Model> model, const std::function<bool(const TensorEntry&)>& wanted) {
+  return Impl::held(std::move(model), wanted, false);
+}
+
+std::shared_ptr<const Model> Model::with_measured(
+    std::shared_ptr<const Model> model, const std::function<bool(const TensorEntry&)>& wanted) {
+  return Impl::held(std::move(model), wanted, true);
+}
+
+std::shared_ptr<const Model> Model::Impl::held(
+    std::shared_ptr<const Model> model, const std::function<bool(const TensorEntry&)>& wanted,
+    bool measures) {
   std::vector<TensorEntry> tensors = model->tensors();
   bool any = false;
   for (TensorEntry& entry : tensors) {
@@ -42,7 +53,17 @@ std::shared_ptr<const Model> Model::with_decoded(
   to.misaligned = from.misaligned;
   to.tensors = std::move(tensors);
   to.base = std::move(model);
+  to.measures = measures;
   return out;
+}
+
+std::span<const std::byte> Model::Impl::measured_bytes(const TensorEntry& entry) const noexcept {
+  const auto found = measured.find(entry.offset);
+  if (found != measured.end()) return found->second.bytes();
+  auto space = Buffer::reserve(entry.size_bytes, "weights");
+  if (!space) return {};
+  copied_bytes += entry.size_bytes;
+  return measured.emplace(entry.offset, *std::move(space)).first->second.bytes();
 }
 
 std::span<const std::byte> Model::Impl::decoded_bytes(const TensorEntry& entry) const noexcept {
@@ -50,6 +71,7 @@ std::span<const std::byte> Model::Impl::decoded_bytes(const TensorEntry& entry) 
   const auto size = static_cast<std::size_t>(entry.size_bytes);
   if (size == 0) return {};
   const std::lock_guard lock(lazy_mutex);
+  if (measures) return measured_bytes(entry);
   const auto found = copies.find(entry.offset);
   if (found != copies.end()) return {found->second.get(), size};
   const std::span<const std::byte> source = base->tensor_bytes(stored);
@@ -66,6 +88,8 @@ std::span<const std::byte> Model::Impl::decoded_bytes(const TensorEntry& entry) 
     apply_scale(entry.shape, scale->shape, reinterpret_cast<const float*>(factors.data()), 0,
                 std::span(values, size / sizeof(float)));
   }
+  base->release(source);  // read once
+  copied_bytes += size;
   return {copies.emplace(entry.offset, std::move(copy)).first->second.get(), size};
 }
 

@@ -13,6 +13,7 @@
 #include "model/identity.hpp"
 #include "model/model.hpp"
 #include "model/parts.hpp"
+#include "tensor/buffer.hpp"
 
 namespace cyb {
 
@@ -39,8 +40,16 @@ struct Model::Impl {
   mutable std::optional<Result<VocabData>> vocab;
   mutable std::optional<Digest> weights_hash, file_hash;
   mutable std::map<std::uint64_t, AlignedBytes> copies;  // by tensor offset
+  mutable std::map<std::uint64_t, Buffer> measured;      // in place of them where `measures`
+  mutable std::uint64_t copied_bytes = 0;                // of both
+  bool measures = false;
 
   const TensorEntry* find(std::string_view wanted) const noexcept;
+  static std::shared_ptr<const Model> held(std::shared_ptr<const Model> model,
+                                           const std::function<bool(const TensorEntry&)>& wanted,
+                                           bool measures);
+  /// Address space for a tensor that with_measured() changed. The lock is held.
+  std::span<const std::byte> measured_bytes(const TensorEntry& entry) const noexcept;
   /// The f32 bytes of a tensor that with_decoded() changed; made on first use, empty without
   /// memory.
   std::span<const std::byte> decoded_bytes(const TensorEntry& entry) const noexcept;

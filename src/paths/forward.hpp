@@ -41,6 +41,13 @@ class Forward {
   /// After run(): f32 [R, V] in the order of params.output_rows; valid until the next run.
   virtual Result<std::span<const float>> logits() = 0;
   virtual std::uint32_t n_fallback_steps() const noexcept = 0;
+  /// Allocates what runs up to these limits need. Errors: OutOfMemory.
+  virtual Result<void> reserve(const RunLimits& /*limits*/) { return {}; }
+  /// Memory of its own at most so far, weights and KV pages apart.
+  virtual std::uint64_t peak_bytes() const noexcept { return 0; }
+  /// What peak_bytes() comes to when prompts of that length have been run, in chunks of
+  /// max_tokens(). Errors: those of compiling plans.
+  virtual Result<std::uint64_t> most_bytes(const RunLimits& /*limits*/) { return peak_bytes(); }
 };
 
 /// What a user asked for and what the model has decide the path (D1..D4, D7). `requested`: auto,

@@ -2,6 +2,8 @@
 // them in place.
 #include "paths/weight_table.hpp"
 
+#include <algorithm>
+
 #include "paths/tensor_source.hpp"
 
 namespace cyb {
@@ -47,7 +49,21 @@ Result<const Weight*> WeightTable::get(std::string_view name, WeightUse use) {
   }
   auto loaded = backend_->load_weight(source, use, packed);
   if (!loaded) return fail(std::move(loaded).error().in("tensor \"" + std::string(name) + "\""));
+  count(source, use, (*loaded)->own_bytes(), packed.size());
   return weights_.emplace(key, *std::move(loaded)).first->second.get();
+}
+
+/// A matrix that was packed is not read where it is stored any more.
+void WeightTable::count(const WeightSource& source, WeightUse use, std::uint64_t own,
+                        std::uint64_t cached) {
+  cached_bytes_ += cached;
+  const bool gathers =
+      (static_cast<unsigned>(use) & static_cast<unsigned>(WeightUse::kGather)) != 0;
+  if (own != 0 && !gathers) {
+    model_->release(source.bytes);
+  } else if (model_->is_mapped(source.bytes) && mapped_.insert(source.name).second) {
+    mapped_bytes_ += source.bytes.size();
+  }
 }
 
 Result<const Weight*> WeightTable::add_constant(std::string name, const Shape& shape,
@@ -79,6 +95,8 @@ std::optional<TensorSpec> WeightTable::find(std::string_view name) const {
 std::uint64_t WeightTable::own_bytes() const noexcept {
   std::uint64_t total = 0;
   for (const auto& [key, weight] : weights_) total += weight->own_bytes();
+  total -= std::min(total, cached_bytes_);
+  total += model_->copied_bytes();
   for (const auto& [name, added] : added_) total += added.values.size() * sizeof(float);
   for (const auto& constant : constants_) {
     total += constant->weight->own_bytes() + constant->values.size() * sizeof(float);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,8 +49,13 @@ class WeightTable {
   /// The branches that the forward has beside weights. Set before it is built.
   void set_lora(LoraTerms terms) { lora_ = std::move(terms); }
   const LoraTerms& lora() const noexcept { return lora_; }
-  /// Bytes beside the model's mapping, added tensors included.
+  /// Bytes beside the model's mapping and the cache: packed or decoded by the backend, constants,
+  /// added tensors, and what the model itself holds decoded.
   std::uint64_t own_bytes() const noexcept;
+  /// Bytes of the cache that weights are read from.
+  std::uint64_t cached_bytes() const noexcept { return cached_bytes_; }
+  /// Bytes of the mapped file that stay in use: tensors that are read as they are stored.
+  std::uint64_t mapped_bytes() const noexcept { return mapped_bytes_; }
 
   static std::string pack_key(std::string_view name, WeightUse use);
   static WeightSource source_of(const Model& model, const TensorEntry& entry);
@@ -72,6 +78,9 @@ class WeightTable {
   std::vector<std::unique_ptr<Constant>> constants_;
   std::map<std::string, Added, std::less<>> added_;
   LoraTerms lora_;
+  void count(const WeightSource& source, WeightUse use, std::uint64_t own, std::uint64_t cached);
+  std::set<std::string, std::less<>> mapped_;  // tensors that mapped_bytes_ counts
+  std::uint64_t mapped_bytes_ = 0, cached_bytes_ = 0;
 };
 
 }  // namespace cyb

@@ -139,6 +139,7 @@ GenerateResult Answer::finish() {
   GenerateTimings& out = result_.timings;
   out.load_ms = engine_->report().load_ms;
   out.peak_bytes = peak_resident_bytes();
+  result_.memory = engine_->memory();
   if (!token_ms_.empty()) {
     double sum = 0;
     for (const double ms : token_ms_) sum += ms;

@@ -153,6 +153,7 @@ Result<std::vector<BenchRow>> run_bench(std::shared_ptr<const Model> model,
       }
       summarise(row);
       row.peak_bytes = peak_resident_bytes();
+      row.memory = bench.engine().memory();
       if (options.on_row) options.on_row(row);
       rows.push_back(std::move(row));
     }

@@ -28,6 +28,7 @@ struct BenchRow {
   std::vector<double> seconds;                      // one per repeat
   double tps_median = 0, tps_min = 0, tps_max = 0;  // tokens per second, all sequences together
   std::uint64_t peak_bytes = 0;                     // of the process, after this row
+  MemoryPools memory;                               // of the engine, after this row
 };
 
 struct BenchOptions {

@@ -66,6 +66,16 @@ Sequence Engine::new_sequence() const {
   return Sequence(kv_, ctx_tokens_);
 }
 
+MemoryPools Engine::memory() const {
+  return {.weights_mapped = weights_->mapped_bytes(),
+          .weights_packed = report_.packed_bytes,
+          .weights_own = weights_->own_bytes(),
+          .kv = std::uint64_t{kv_->peak_pages()} * kv_->page_bytes(),
+          .run = forward_->peak_bytes(),
+          .text = report_.text_bytes,
+          .process = report_.process_bytes};
+}
+
 Result<void> Engine::check_ids(std::span<const std::int32_t> ids) const {
   for (const std::int32_t id : ids) {
     if (id < 0 || static_cast<std::uint32_t>(id) >= vocab_size()) {

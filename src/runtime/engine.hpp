@@ -20,6 +20,7 @@
 #include "paths/forward.hpp"
 #include "paths/length_rule.hpp"
 #include "paths/lora.hpp"
+#include "runtime/memory.hpp"
 #include "runtime/sequence.hpp"
 
 namespace cyb {
@@ -64,8 +65,20 @@ struct LoadReport {
   std::uint64_t packed_bytes = 0;      // mapped from the cache folder
   std::uint64_t own_weight_bytes = 0;  // weights beside the mappings
   std::uint64_t kv_bytes = 0;          // all pages; resident only as they are used
+  std::uint64_t text_bytes = 0;        // vocabulary, tokenizer, chat template
+  std::uint64_t process_bytes = 0;     // resident before weights are bound, text_bytes apart
   std::vector<std::string> notes;      // D8 and the like: shown to the user as warnings
   std::vector<std::string> adapters;   // one line for each: what was applied with which weight
+};
+
+/// What a run with the same options takes at most, found without loading.
+struct MemoryPlan {
+  Path path = Path::kCurated;
+  std::string backend;
+  std::uint32_t ctx_tokens = 0, n_sequences = 1;
+  DType kv_dtype = DType::kF16;
+  MemoryPools bytes;
+  std::vector<std::string> notes;  // as LoadReport::notes
 };
 
 /// Receives rows [R, V] of step `index` after the run; the span is valid only inside the call.
@@ -82,6 +95,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   static Result<std::shared_ptr<Engine>> load(std::shared_ptr<const Model> model,
                                               std::shared_ptr<Backend> backend,
                                               const EngineOptions& options = {});
+  /// The memory of an engine loaded with these options when every sequence has filled its context
+  /// and every token of the vocabulary has been read: the load run dry. No weight is read, packed
+  /// or written. Errors: as load(), but OutOfMemory for want of memory in the machine.
+  static Result<MemoryPlan> plan(std::shared_ptr<const Model> model,
+                                 const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -91,6 +109,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const Backend& backend() const noexcept { return *backend_; }
   Path path() const noexcept { return forward_->path(); }
   const LoadReport& report() const noexcept { return report_; }
+  /// Peak bytes by pool so far.
+  MemoryPools memory() const;
   /// Text of model_id ("blake3:..."), found once.
   const std::string& model_id() const noexcept { return model_id_; }
   /// What decides the bits of a run besides the model: "curated, cpu (AVX2), kv f16", and for each

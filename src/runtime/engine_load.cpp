@@ -53,11 +53,14 @@ Result<void> check_memory(std::string_view backend, std::string what, std::uint6
 struct Engine::Loader {
   Engine& engine;
   const EngineOptions& options;
+  bool dry = false;  // Engine::plan: nothing is read, packed or allocated that need not be
   LoadReport& report = engine.report_;
   std::shared_ptr<const PackCache> panels = nullptr;
+  std::uint64_t n_pages = 0;
 
   Result<void> check_sizes() const;
   Result<void> load_text();
+  Result<void> read_text();
   Result<void> load_chat();
   void collect_stops();
   Result<void> pack();
@@ -65,6 +68,10 @@ struct Engine::Loader {
   Result<void> build_forward();
   Result<void> set_context();
   Result<void> allocate_kv();
+  RunLimits limits() const noexcept {
+    return {static_cast<std::uint32_t>(n_pages), engine.ctx_tokens_};
+  }
+  Result<MemoryPlan> memory_plan() const;
   std::string describe_numerics() const;
   Result<void> run();
 };
@@ -83,6 +90,19 @@ Result<void> Engine::Loader::check_sizes() const {
 }
 
 Result<void> Engine::Loader::load_text() {
+  report.process_bytes = resident_bytes();
+  const std::uint64_t before = allocated_bytes();
+  CYB_TRY(read_text());
+  const std::uint64_t after = allocated_bytes();
+  report.text_bytes = after > before ? after - before : 0;
+  // The code that ran, the file's text and what the allocator keeps belong to the process.
+  const std::uint64_t resident = resident_bytes();
+  if (resident > report.text_bytes)
+    report.process_bytes = std::max(report.process_bytes, resident - report.text_bytes);
+  return {};
+}
+
+Result<void> Engine::Loader::read_text() {
   CYB_ASSIGN(SamplingDefaults sampling, read_sampling(engine.model_->config()));
   engine.sampling_ = std::make_unique<SamplingDefaults>(sampling);
   CYB_ASSIGN(TokenizerParts parts, tokenizer_parts(*engine.model_));
@@ -125,6 +145,7 @@ void Engine::Loader::collect_stops() {
 
 Result<void> Engine::Loader::pack() {
   CYB_ASSIGN(const Path path, choose_path(*engine.model_, options.path));
+  if (dry) panels = measured_panels();
   if (path != Path::kCurated || !options.pack_cache) return {};
   const auto needs = weight_needs(*engine.model_);
   if (!needs) return {};  // the forward reports it, or the graph runs (D8)
@@ -132,6 +153,7 @@ Result<void> Engine::Loader::pack() {
   PackCacheOptions pack;
   pack.verify = options.verify;
   pack.stop = options.stop;
+  pack.measure = dry;
   if (options.progress) {
     pack.progress = [this](std::uint64_t done, std::uint64_t total, std::string_view name) {
       options.progress({done, total, name});
@@ -139,13 +161,11 @@ Result<void> Engine::Loader::pack() {
   }
   CYB_ASSIGN(PackCacheResult packed,
              open_pack_cache(*engine.model_, *engine.backend_, *needs, pack));
-  panels = std::move(packed.cache);
+  if (!dry) panels = std::move(packed.cache);
   if (!packed.note.empty()) report.notes.push_back(std::move(packed.note));
   if (packed.built) report.pack_ms = ms_since(start);
-  if (panels != nullptr) {
-    report.packed_bytes = packed.bytes;
-    return {};
-  }
+  if (dry ? packed.kept : panels != nullptr) report.packed_bytes = packed.bytes;
+  if (panels != nullptr) return {};
   return check_memory(engine.backend_->name(), "packed weights", packed.bytes);
 }
 
@@ -216,17 +236,17 @@ Result<void> Engine::Loader::allocate_kv() {
   layout.page_tokens = kPageTokens;
   const std::uint64_t pages_each =
       (std::uint64_t{engine.ctx_tokens_} + kPageTokens - 1) / kPageTokens;
-  const std::uint64_t n_pages = pages_each * std::max(options.max_sequences, std::uint32_t{1});
+  n_pages = pages_each * std::max(options.max_sequences, std::uint32_t{1});
   report.kv_bytes = kv_bytes(layout, n_pages);
   const std::string what = "KV cache of " + std::to_string(n_pages * kPageTokens) +
                            " tokens (a smaller context needs less)";
-  CYB_TRY(check_memory(engine.backend_->name(), what, report.kv_bytes));
+  if (!dry) CYB_TRY(check_memory(engine.backend_->name(), what, report.kv_bytes));
   if (n_pages > UINT32_MAX) return fail(invalid_config("ctx_tokens", "too many pages"));
-  auto store = engine.backend_->alloc_kv(layout, static_cast<std::uint32_t>(n_pages));
+  auto store = engine.backend_->alloc_kv(layout, dry ? 1 : static_cast<std::uint32_t>(n_pages));
   if (!store) return fail(std::move(store).error().in(what));
   report.kv_bytes = (*store)->page_bytes() * n_pages;
   engine.kv_ = std::make_shared<KvPool>(engine.backend_, *std::move(store));
-  return {};
+  return engine.forward_->reserve(limits());
 }
 
 /// The number of threads changes no bit.
@@ -257,6 +277,7 @@ Result<void> Engine::Loader::run() {
   CYB_ASSIGN(engine.length_rule_, read_length_rule(engine.model_->config()));
   CYB_TRY(set_context());
   CYB_TRY(allocate_kv());
+  if (dry) return {};
   CYB_ASSIGN(const Digest id, engine.model_->model_id());
   engine.model_id_ = digest_text(id);
   engine.numerics_ = describe_numerics();
@@ -268,6 +289,21 @@ Result<void> Engine::Loader::run() {
   engine.spans_.reserve(n_rows);
   report.load_ms = ms_since(start);
   return {};
+}
+
+Result<MemoryPlan> Engine::Loader::memory_plan() const {
+  MemoryPlan plan{.path = engine.path(),
+                  .backend = std::string(engine.backend_->name()),
+                  .ctx_tokens = engine.ctx_tokens_,
+                  .n_sequences = std::max(options.max_sequences, std::uint32_t{1}),
+                  .kv_dtype = engine.kv_dtype(),
+                  .bytes = engine.memory(),
+                  .notes = report.notes};
+  plan.bytes.kv = report.kv_bytes;
+  CYB_ASSIGN(plan.bytes.run, engine.forward_->most_bytes(limits()));
+  // Panels that no file of the cache folder will hold are packed in memory.
+  if (report.packed_bytes == 0) plan.bytes.weights_own += engine.weights_->cached_bytes();
+  return plan;
 }
 
 Result<std::shared_ptr<Engine>> Engine::load(std::shared_ptr<const Model> model,
@@ -285,17 +321,39 @@ Result<std::shared_ptr<Engine>> Engine::load(std::shared_ptr<const Model> model,
   return engine;
 }
 
-Result<std::shared_ptr<Engine>> Engine::load(std::shared_ptr<const Model> model,
-                                             const EngineOptions& options) {
-  // A wrong path or model type is told before a device is opened.
-  CYB_TRY(choose_path(*model, options.path));
+namespace {
+
+/// A wrong path or model type is told before a device is opened.
+Result<std::shared_ptr<Backend>> backend_for(const Model& model, const EngineOptions& options) {
+  CYB_TRY(choose_path(model, options.path));
   BackendOptions wanted;
   wanted.n_threads = options.n_threads;
   wanted.exact = options.exact;
   wanted.isa = options.isa;
   wanted.allow_fallback = options.allow_fallback;
-  CYB_ASSIGN(std::shared_ptr<Backend> backend, create_backend(options.backend, wanted));
+  return create_backend(options.backend, wanted);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Engine>> Engine::load(std::shared_ptr<const Model> model,
+                                             const EngineOptions& options) {
+  CYB_ASSIGN(std::shared_ptr<Backend> backend, backend_for(*model, options));
   return load(std::move(model), std::move(backend), options);
+}
+
+Result<MemoryPlan> Engine::plan(std::shared_ptr<const Model> model, const EngineOptions& options) {
+  CYB_ASSIGN(std::shared_ptr<Backend> backend, backend_for(*model, options));
+  std::shared_ptr<Engine> engine(new Engine);
+  HeldModel held = held_model(std::move(model), *backend, true);
+  engine->model_ = std::move(held.model);
+  engine->backend_ = std::move(backend);
+  if (!held.note.empty()) engine->report_.notes.push_back(std::move(held.note));
+  Loader loader{*engine, options, true};
+  if (auto done = loader.run(); !done) {
+    return fail(std::move(done).error().with("model", engine->model_->path()));
+  }
+  return loader.memory_plan();
 }
 
 }  // namespace cyb

@@ -90,6 +90,7 @@ struct GenerateResult {
   std::vector<TokenReport> logprobs;  // one per token if asked for
   std::uint64_t seed = 0;
   GenerateTimings timings;
+  MemoryPools memory;  // of the engine, at its peak
   std::string path, backend, model_id;
   std::uint32_t n_fallback_steps = 0;  // steps of one forward that ran on the reference
   std::uint32_t index = 0;             // GenerateOptions::row

@@ -27,7 +27,7 @@ bool is_weight_encoding(DType dtype) noexcept {
 
 }  // namespace
 
-HeldModel held_model(std::shared_ptr<const Model> model, const Backend& backend) {
+HeldModel held_model(std::shared_ptr<const Model> model, const Backend& backend, bool measure) {
   const Model& stored = *model;
   struct Count {
     std::uint64_t n = 0, bytes = 0;
@@ -44,7 +44,8 @@ HeldModel held_model(std::shared_ptr<const Model> model, const Backend& backend)
     return true;
   };
   HeldModel out;
-  out.model = Model::with_decoded(std::move(model), wanted);
+  out.model = measure ? Model::with_measured(std::move(model), wanted)
+                      : Model::with_decoded(std::move(model), wanted);
   for (const auto& [name, count] : held) {
     out.note +=
         fmt::format("{}{} {} tensors are held as f32 in {} MiB", out.note.empty() ? "" : "; ",

@@ -18,6 +18,8 @@ struct HeldModel {
 /// `model` as `backend` runs it. Held as f32: tensors with a sibling scale (ternary, fp8 with one)
 /// everywhere, because no kernel knows the scale, and matrices of an encoding that the backend's
 /// products have no kernel for.
-HeldModel held_model(std::shared_ptr<const Model> model, const Backend& backend);
+/// `measure`: nothing is decoded, the tensors must not be read.
+HeldModel held_model(std::shared_ptr<const Model> model, const Backend& backend,
+                     bool measure = false);
 
 }  // namespace cyb

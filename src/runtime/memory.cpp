@@ -2,6 +2,10 @@
 // nothing.
 #include "runtime/memory.hpp"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -59,6 +63,29 @@ std::uint64_t usable_memory_bytes() {
   if (v2) room = std::min(room, *v2);
   if (v1) room = std::min(room, *v1);
   return room == kNone ? 0 : room;
+}
+
+std::array<MemoryPool, 7> memory_pools(const MemoryPools& pools) noexcept {
+  return {{{"weights_mapped", pools.weights_mapped},
+           {"weights_packed", pools.weights_packed},
+           {"weights_own", pools.weights_own},
+           {"kv", pools.kv},
+           {"run", pools.run},
+           {"text", pools.text},
+           {"process", pools.process}}};
+}
+
+std::uint64_t allocated_bytes() noexcept {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+  const struct mallinfo2 info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
+}
+
+std::uint64_t resident_bytes() {
+  return field("/proc/self/status", "VmRSS:").value_or(0) * 1024;
 }
 
 std::uint64_t peak_resident_bytes() {

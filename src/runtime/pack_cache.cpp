@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -76,10 +77,33 @@ Result<std::vector<Item>> items_to_pack(const Model& model, const Backend& backe
   return out;
 }
 
-std::optional<PanelOwner> owner_of(const Model& model, const Backend& backend) {
+class MeasuredPanels final : public PackCache {
+ public:
+  std::span<const std::byte> find(std::string_view, std::uint64_t size) const override {
+    auto space = Buffer::reserve(size, "packed weights");
+    if (!space) return {};
+    const std::lock_guard lock(mutex_);
+    spaces_.push_back(*std::move(space));
+    return spaces_.back().bytes();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<Buffer> spaces_;
+};
+
+/// What stat says of the model's own file; nullopt for a model that is none.
+std::optional<struct stat> file_of(const Model& model) {
   struct stat info{};
   if (model.path().empty() || ::stat(model.path().c_str(), &info) != 0) return std::nullopt;
   if (static_cast<std::uint64_t>(info.st_size) != model.file_bytes()) return std::nullopt;
+  return info;
+}
+
+std::optional<PanelOwner> owner_of(const Model& model, const Backend& backend) {
+  const auto file = file_of(model);
+  if (!file) return std::nullopt;
+  const struct stat& info = *file;
   const auto id = model.model_id();
   if (!id) return std::nullopt;
   return PanelOwner{hex(*id),
@@ -146,9 +170,15 @@ Result<std::shared_ptr<const PackCache>> open_panels(const std::string& path,
   return std::shared_ptr<const PackCache>(std::move(cache));
 }
 
+struct PanelTarget {
+  std::string path;
+  PanelOwner owner;
+};
+
 /// Packs all items into a new file. Errors: Io for the file, everything else from pack().
-Result<void> build_panels(const std::string& path, const PanelOwner& owner, const Backend& backend,
+Result<void> build_panels(const PanelTarget& target, const Model& model, const Backend& backend,
                           std::span<const Item> items, const PackCacheOptions& options) {
+  const auto& [path, owner] = target;
   std::vector<PanelEntry> entries;
   std::uint64_t largest = 0, total = 0;
   for (const Item& item : items) {
@@ -171,6 +201,7 @@ Result<void> build_panels(const std::string& path, const PanelOwner& owner, cons
     const std::size_t size = static_cast<std::size_t>(items[i].size);
     const std::size_t padded = static_cast<std::size_t>(round_up(items[i].size));
     CYB_TRY(backend.pack(items[i].source, items[i].use, buffer.bytes().first(size)));
+    model.release(items[i].source.bytes);
     std::memset(buffer.data() + size, 0, padded - size);
     entries[i].hash = blake3(buffer.bytes().first(size));
     CYB_TRY(file.write(std::span<const std::byte>(buffer.bytes().first(padded))));
@@ -196,6 +227,11 @@ Result<PackCacheResult> open_pack_cache(const Model& model, const Backend& backe
                " bytes exceed the cap of the cache folder, " + std::to_string(cap);
     return out;
   }
+  out.kept = file_of(model).has_value();
+  if (options.measure) {
+    out.cache = measured_panels();
+    return out;
+  }
   const std::optional<PanelOwner> owner = owner_of(model, backend);
   if (!owner) return out;  // a model that is no file: nothing to come back to
   const std::string folder = options.folder.empty() ? cache_folder() + "/panels" : options.folder;
@@ -207,7 +243,7 @@ Result<PackCacheResult> open_pack_cache(const Model& model, const Backend& backe
   Result<void> built = make_folders(folder);
   if (built) {
     prune_panels(folder, cap - out.bytes, "");
-    built = build_panels(path, *owner, backend, items, options);
+    built = build_panels({path, *owner}, model, backend, items, options);
   }
   Result<std::shared_ptr<const PackCache>> opened;
   if (built) {
@@ -223,6 +259,10 @@ Result<PackCacheResult> open_pack_cache(const Model& model, const Backend& backe
   const Error& why = built ? opened.error() : built.error();
   out.note = "packed weights are not kept: " + why.text();
   return out;
+}
+
+std::shared_ptr<const PackCache> measured_panels() {
+  return std::make_shared<MeasuredPanels>();
 }
 
 void prune_panels(const std::string& folder, std::uint64_t cap_bytes, const std::string& keep) {

@@ -57,12 +57,15 @@ struct PackCacheOptions {
   bool verify = false;          // check the hash of each panel
   std::function<void(std::uint64_t done, std::uint64_t total, std::string_view name)> progress{};
   std::stop_token stop{};
+  // Nothing is read, packed or written: the cache has address space for whatever is asked of it.
+  bool measure = false;
 };
 
 struct PackCacheResult {
   std::shared_ptr<const PackCache>
       cache;  // null: nothing to pack, or the weight table packs into memory
   bool built = false;
+  bool kept = false;        // the panels are a file of the cache folder, or would be one
   std::uint64_t bytes = 0;  // of all panels this model needs, cached or not
   std::string note;         // why there is no cache although weights are packed; "" otherwise
 };
@@ -72,6 +75,9 @@ struct PackCacheResult {
 Result<PackCacheResult> open_pack_cache(const Model& model, const Backend& backend,
                                         std::span<const WeightNeed> needs,
                                         const PackCacheOptions& options);
+
+/// A cache that has address space of the right size for every panel: to measure with.
+std::shared_ptr<const PackCache> measured_panels();
 
 /// Removes the panel files not used for the longest time until the rest is at most `cap_bytes`;
 /// `keep` (a path, or "") neither counts nor goes.

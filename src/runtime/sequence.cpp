@@ -24,6 +24,11 @@ std::uint32_t KvPool::free_pages() const {
   return pages_.free_count();
 }
 
+std::uint32_t KvPool::peak_pages() const {
+  const std::lock_guard lock(mutex_);
+  return peak_pages_;
+}
+
 Sequence::Sequence(std::shared_ptr<KvPool> pool, std::uint32_t limit_tokens)
     : pool_(std::move(pool)), limit_tokens_(limit_tokens) {
   tokens_.reserve(limit_tokens);
@@ -99,6 +104,7 @@ Result<void> Sequence::unshare_last() {
     const auto got = pool_->pages_.make_writable(page);
     if (!got) return fail(out_of_memory("kv cache", pool_->page_bytes(), 0));
     writable = *got;
+    pool_->note_peak();
   }
   const PageId from = std::exchange(page, writable.page);
   if (!writable.copy) return {};
@@ -118,6 +124,7 @@ Result<void> Sequence::reserve(std::uint32_t n_new) {
                               std::uint64_t{pool_->pages_.free_count()} * bytes));
   }
   for (std::size_t i = have; i < need; ++i) pages_.push_back(*pool_->pages_.alloc());
+  pool_->note_peak();
   return {};
 }
 

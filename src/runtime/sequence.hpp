@@ -3,6 +3,7 @@
 // truncate(); pages shared by a fork are copied before they are written.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -27,13 +28,17 @@ class KvPool {
   std::uint64_t page_bytes() const noexcept { return store_->page_bytes(); }
   std::uint32_t n_pages() const noexcept { return store_->n_pages(); }
   std::uint32_t free_pages() const;
+  /// Most pages that were in use at a time.
+  std::uint32_t peak_pages() const;
 
  private:
   friend class Sequence;
   mutable std::mutex mutex_;
   std::shared_ptr<Backend> backend_;  // outlives the store
   std::unique_ptr<KvStore> store_;
+  void note_peak() noexcept { peak_pages_ = std::max(peak_pages_, pages_.used_count()); }
   PagePool pages_;
+  std::uint32_t peak_pages_ = 0;
   std::uint32_t page_tokens_;
 };
 

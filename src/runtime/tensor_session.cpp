@@ -8,6 +8,8 @@
 #include "paths/family.hpp"
 #include "paths/forward.hpp"
 #include "runtime/held_model.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/pack_cache.hpp"
 
 namespace cyb {
 
@@ -25,23 +27,38 @@ Result<bool> is_tensor_model(const Model& model) {
 
 Result<std::unique_ptr<TensorSession>> TensorSession::open(std::shared_ptr<const Model> model,
                                                            const EngineOptions& options) {
+  return open(std::move(model), options, false);
+}
+
+Result<std::unique_ptr<TensorSession>> TensorSession::open(std::shared_ptr<const Model> model,
+                                                           const EngineOptions& options,
+                                                           bool measure) {
   CYB_ASSIGN(const Path path, choose_path(*model, options.path));
   if (path != Path::kGraph) {
     return fail(invalid_input("a model of a language family takes a prompt, not --input"));
   }
   CYB_ASSIGN(const Graph graph, model->graph());
   std::unique_ptr<TensorSession> session(new TensorSession);
+  session->process_bytes_ = resident_bytes();
   BackendOptions wanted;
   wanted.n_threads = options.n_threads;
   wanted.exact = options.exact;
   wanted.isa = options.isa;
   wanted.allow_fallback = options.allow_fallback;
   CYB_ASSIGN(session->backend_, create_backend(options.backend, wanted));
-  session->model_ = held_model(std::move(model), *session->backend_).model;
-  session->weights_ = std::make_unique<WeightTable>(session->model_, session->backend_);
+  session->model_ = held_model(std::move(model), *session->backend_, measure).model;
+  session->weights_ = std::make_unique<WeightTable>(session->model_, session->backend_,
+                                                    measure ? measured_panels() : nullptr);
   CYB_ASSIGN(session->forward_,
              TensorForward::make(graph, *session->weights_, {.fuse = options.fuse}));
   return session;
+}
+
+MemoryPools TensorSession::memory() const {
+  return {.weights_mapped = weights_->mapped_bytes(),
+          .weights_own = weights_->own_bytes() + forward_->constant_bytes(),
+          .run = forward_->peak_bytes(),
+          .process = process_bytes_};
 }
 
 Result<void> TensorSession::run(std::span<const NamedTensor> inputs, std::stop_token stop) {

@@ -16,6 +16,19 @@ constexpr std::uint64_t kMapFrom = std::uint64_t{1} << 20;
 
 }  // namespace
 
+Result<Buffer> Buffer::reserve(std::uint64_t size_bytes, std::string_view who) {
+  if (size_bytes < kMapFrom) return allocate(size_bytes, who);
+  void* address = size_bytes > PTRDIFF_MAX
+                      ? MAP_FAILED
+                      : ::mmap(nullptr, size_bytes, PROT_READ,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return fail(out_of_memory(who, size_bytes, available_memory_bytes()));
+  Buffer buffer;
+  buffer.data_ = static_cast<std::byte*>(address);
+  buffer.size_ = static_cast<std::size_t>(size_bytes);
+  return buffer;
+}
+
 Result<Buffer> Buffer::allocate(std::uint64_t size_bytes, std::string_view who) {
   Buffer buffer;
   if (size_bytes == 0) return buffer;

@@ -18,6 +18,9 @@ class Buffer {
   /// Zeroed memory, aligned to kAlignment (to a page from 1 MiB on). `who` names the owner in
   /// OutOfMemory. Errors: OutOfMemory{who}.
   static Result<Buffer> allocate(std::uint64_t size_bytes, std::string_view who = "host");
+  /// Address space for bytes that nobody reads or writes, to measure with: from 1 MiB on it takes
+  /// no memory and is never refused for want of it. Errors: OutOfMemory{who}.
+  static Result<Buffer> reserve(std::uint64_t size_bytes, std::string_view who = "host");
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();

@@ -119,6 +119,7 @@ Result<void> CpuExecutable::allocate(const Build& build) {
   faults_ = build.faults;
   counters_ = std::make_unique<std::atomic<std::uint32_t>[]>(std::max<std::size_t>(n_counters_, 1));
   partial_bytes_per_chunk_ = build.partial_bytes_per_chunk;
+  kept_bytes_ = build.kept_bytes;
   ids_.reserve(plan_.max_tokens);
   positions_.reserve(plan_.max_tokens);
   output_rows_.reserve(plan_.max_outputs);
@@ -217,18 +218,31 @@ void CpuExecutable::copy_params(const StepParams& params) {
           .length = sequences_.empty() ? 0 : static_cast<std::int32_t>(sequences_[0].tokens())};
 }
 
-/// Room for the partial results of attention that is split by key chunks: as many chunks as the
-/// store's pages can hold.
-Result<void> CpuExecutable::want_partials(const StepParams& params) {
+/// Room for the partial results of attention that is split by key chunks.
+Result<void> CpuExecutable::reserve(const RunLimits& limits) {
   if (!uses_kv_) return {};
-  pages_.reserve(params.kv->n_pages());
-  if (partial_bytes_per_chunk_ == 0) return {};
-  const std::size_t chunks = params.kv->n_pages() / (kChunkKeys / kPageTokens) + 1;
+  pages_.reserve(limits.kv_pages);
+  const std::size_t chunks = (std::size_t{limits.sequence_tokens} + kChunkKeys - 1) / kChunkKeys;
   const std::size_t bytes = partial_bytes_per_chunk_ * chunks;
   if (partials_.size() < bytes) {
     CYB_ASSIGN(partials_, Buffer::allocate(bytes, "cpu"));
   }
   return {};
+}
+
+/// For a caller that has reserved nothing: a sequence may come to hold all pages of the store.
+Result<void> CpuExecutable::want_partials(const StepParams& params) {
+  if (!uses_kv_) return {};
+  std::uint64_t longest = 0;
+  for (const SequenceSpan& s : params.sequences) {
+    longest = std::max(longest, std::uint64_t{s.past_tokens} + s.n_rows);
+  }
+  const std::uint64_t chunks = (longest + kChunkKeys - 1) / kChunkKeys;
+  const std::uint32_t n_pages = params.kv->n_pages();
+  const bool enough = partial_bytes_per_chunk_ * chunks <= partials_.size();
+  if (enough && pages_.capacity() >= n_pages) return {};
+  const std::uint64_t most = std::uint64_t{n_pages} * kPageTokens;
+  return reserve({n_pages, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, UINT32_MAX))});
 }
 
 Result<void> CpuExecutable::submit(const StepParams& params) {

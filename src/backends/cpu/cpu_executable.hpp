@@ -27,8 +27,11 @@ class CpuExecutable final : public Executable {
   Result<TensorView> output_tensor(std::size_t i) override;
   std::uint32_t n_fallback_steps() const noexcept override { return n_fallback_; }
   bool is_fallback(std::size_t step) const noexcept override { return fallback_[step]; }
+  Result<void> reserve(const RunLimits& limits) override;
   std::uint64_t own_bytes() const noexcept override {
-    return arena_.size() + shared_.size() + thread_memory_.size() + partials_.size();
+    std::uint64_t tables = kept_bytes_;
+    for (const Buffer& memory : rope_memory_) tables += memory.size();
+    return arena_.size() + shared_.size() + thread_memory_.size() + partials_.size() + tables;
   }
 
  private:
@@ -81,6 +84,7 @@ class CpuExecutable final : public Executable {
   Buffer arena_, shared_, thread_memory_, partials_;
   std::vector<std::byte*> thread_scratch_;
   std::size_t partial_bytes_per_chunk_ = 0;
+  std::uint64_t kept_bytes_ = 0;
   std::vector<RopeConfig> ropes_;
   std::vector<Buffer> rope_memory_;
   std::vector<RopeTable> rope_tables_;

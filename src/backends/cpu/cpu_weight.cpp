@@ -96,6 +96,15 @@ Result<void> CpuWeight::make_vector() {
   return {};
 }
 
+std::uint64_t CpuWeight::own_bytes() const noexcept {
+  const std::lock_guard lock(derived_mutex_);
+  std::uint64_t total = own_bytes_;
+  for (const auto& [key, made] : derived_) {
+    if (const auto held = made.lock()) total += held->size();
+  }
+  return total;
+}
+
 Result<std::shared_ptr<const Buffer>> CpuWeight::derived(
     const Derived& key, const std::function<Result<Buffer>()>& make) const {
   const std::lock_guard lock(derived_mutex_);

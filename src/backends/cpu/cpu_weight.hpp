@@ -23,7 +23,8 @@ class CpuWeight final : public Weight {
   static Result<std::unique_ptr<Weight>> load(const WeightSource& source, WeightUse use,
                                               std::span<const std::byte> packed, ThreadPool& pool);
 
-  std::uint64_t own_bytes() const noexcept override { return own_bytes_; }
+  /// Rearrangements that are in use count too.
+  std::uint64_t own_bytes() const noexcept override;
 
   /// The tensor as the model stores it.
   TensorView source() const noexcept { return {dtype(), shape(), bytes_.data()}; }

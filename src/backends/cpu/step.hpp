@@ -81,6 +81,7 @@ struct Build {
   std::size_t thread_bytes = 0, shared_bytes = 0, partial_bytes_per_chunk = 0;
   std::size_t n_counters = 0;
   std::vector<RopeConfig> ropes = {};
+  std::uint64_t kept_bytes = 0;  // rearranged weights that steps own
   std::size_t counter() { return n_counters++; }
   /// A counter that stays 0 in a run without fault; what it holds else is 1 + the row to blame.
   struct Fault {

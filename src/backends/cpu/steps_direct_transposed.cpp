@@ -170,6 +170,7 @@ Result<StepPtr> make_windows_step(const Step& step, Build& build) {
                           ? cpu_weight(step.inputs[2])->vector()
                           : nullptr;
   CYB_ASSIGN(Buffer panels, window_panels(step));
+  build.kept_bytes += panels.size();
   const auto channels = static_cast<std::size_t>(step.outputs[0].shape.back());
   return std::make_unique<WindowsStep>(step, ConvEpilogue(step, bias, channels), std::move(panels),
                                        build);

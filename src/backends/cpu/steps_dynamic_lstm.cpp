@@ -200,6 +200,8 @@ Result<StepPtr> make_dynamic_lstm(const Step& step, Build& build) {
   CYB_ASSIGN(PairWeights w, pair_weights(step, kW, kWScale));
   CYB_ASSIGN(PairWeights r, pair_weights(step, kR, kRScale));
   if (w.directions.empty() || r.directions.empty()) return StepPtr();
+  for (const Buffer& panels : w.directions) build.kept_bytes += panels.size();
+  for (const Buffer& panels : r.directions) build.kept_bytes += panels.size();
   const RecurrentShape shape{static_cast<std::size_t>(x.shape[0]),
                              static_cast<std::size_t>(x.shape[1]),
                              static_cast<std::size_t>(x.shape[2]),

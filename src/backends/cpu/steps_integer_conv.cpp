@@ -179,6 +179,7 @@ Result<StepPtr> make_integer_conv(const Step& step, Build& build) {
   const std::size_t k = problem.in_channels * problem.volume();
   CYB_ASSIGN(Buffer rows, w.dtype == DType::kI8 ? weight_rows<std::int8_t>(step, k)
                                                 : weight_rows<std::uint8_t>(step, k));
+  build.kept_bytes += rows.size();
   return std::make_unique<IntegerConvStep>(step, problem,
                                            std::make_shared<const Buffer>(std::move(rows)), build);
 }

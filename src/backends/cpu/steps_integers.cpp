@@ -128,6 +128,7 @@ Result<StepPtr> make_integer_product(const Step& step, Build& build) {
                           zero,
                           has_zero && step.inputs[3].shape.count() > 1};
   CYB_ASSIGN(Buffer panels, pair_panels(matrix));
+  build.kept_bytes += panels.size();
   return std::make_unique<IntegerProductStep>(
       step, std::make_shared<const Buffer>(std::move(panels)), build);
 }

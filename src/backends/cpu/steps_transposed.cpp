@@ -169,6 +169,7 @@ Result<StepPtr> make_transposed_step(const Step& step, Build& build) {
   }
   if (s.rows() * s.padded() > kMaxValues || s.batch * s.groups > kMaxPlanes) return StepPtr();
   CYB_ASSIGN(Buffer panels, pack_weight(cpu_weight(w)->vector(), s));
+  build.kept_bytes += panels.size();
   return std::make_unique<TransposedStep>(step, s, std::move(panels), build);
 }
 

@@ -48,8 +48,14 @@ Result<MutableTensorView> EagerSink::allocate(const TensorSpec& spec, Value& val
   const auto shape = spec.bind(symbols);
   const auto bytes = shape ? tensor_bytes(spec.dtype, *shape) : std::nullopt;
   if (!bytes) return fail(internal_error("a value without a shape in a decomposition"));
-  value.own = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(*bytes, 1));
+  own_bytes_ += *bytes;
   value.spec = TensorSpec::of(spec.dtype, *shape);
+  if (measures_) {
+    static constexpr std::byte kNothing{};
+    value.view = {spec.dtype, *shape, &kNothing};
+    return MutableTensorView{};
+  }
+  value.own = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(*bytes, 1));
   const MutableTensorView view{spec.dtype, *shape, value.own.get()};
   value.view = view;
   return view;
@@ -65,6 +71,7 @@ Result<std::vector<ValueId>> EagerSink::emit(const Op& op, std::span<const Value
   }
   CYB_ASSIGN(std::vector<TensorSpec> inferred, infer(op, specs));
   if (has_data_dims(inferred)) {
+    if (measures_) return fail(internal_error("a size that depends on data"));
     CYB_ASSIGN(inferred, run_specs(op, views));
   }
   if (info.fused) return decompose(op, inputs, *this);
@@ -76,6 +83,7 @@ Result<std::vector<ValueId>> EagerSink::emit(const Op& op, std::span<const Value
     outputs.push_back(view);
     ids.push_back(static_cast<ValueId>(values_.size() - 1));
   }
+  if (measures_) return ids;
   const RefCall call{.attrs = op.attrs, .inputs = views, .outputs = outputs, .pool = pool_};
   CYB_TRY(op.tag == OpTag::kKvCache ? run_kv_cache(call, sequence_) : info.reference(call));
   return ids;
@@ -85,7 +93,7 @@ Result<ValueId> EagerSink::constant(std::span<const float> values, const Shape& 
   values_.emplace_back();
   CYB_ASSIGN(const MutableTensorView view,
              allocate(TensorSpec::of(DType::kF32, shape), values_.back()));
-  std::memcpy(view.data, values.data(), values.size_bytes());
+  if (!measures_) std::memcpy(view.data, values.data(), values.size_bytes());
   return static_cast<ValueId>(values_.size() - 1);
 }
 

@@ -29,6 +29,10 @@ class EagerSink final : public OpSink {
   /// A value that the caller keeps alive; kNoValue for an absent view.
   ValueId add(const TensorView& view);
   const TensorView& view(ValueId value) const { return values_[value].view; }
+  /// Nothing is computed: own_bytes() tells what it would have taken.
+  void measure() noexcept { measures_ = true; }
+  /// Bytes of the values that it has made.
+  std::uint64_t own_bytes() const noexcept { return own_bytes_; }
 
   Result<std::vector<ValueId>> emit(const Op& op, std::span<const ValueId> inputs) override;
   Result<ValueId> constant(std::span<const float> values, const Shape& shape) override;
@@ -46,6 +50,8 @@ class EagerSink final : public OpSink {
   ThreadPool* pool_;
   SequenceState sequence_;
   TensorView positions_;
+  bool measures_ = false;
+  std::uint64_t own_bytes_ = 0;
   std::deque<Value> values_;  // spec() stays valid while values are added
 };
 

@@ -182,13 +182,40 @@ Result<void> ReferenceExecutable::run_step_at(std::size_t i) {
     step_outputs_.push_back({out.dtype, run_shape(out, run_.params), arena_->data() + out.offset});
   }
   ThreadPool* pool = device_->pool.get();
-  CYB_TRY(run_step({step, step_inputs_, step_outputs_, run_.params, run_.kv, pool}));
+  CYB_TRY(
+      run_step({step, step_inputs_, step_outputs_, run_.params, run_.kv, pool, &scratch_bytes_}));
   if (step.fused.empty()) return {};
   step_operands_.clear();
   for (const Operand& in : step.fused_inputs) step_operands_.push_back(view(in));
   std::byte* scratch = fused_ == nullptr ? nullptr : fused_->data();
   return run_fused_ops({step, slots_[i], step_outputs_[0], step_operands_, scratch, pool},
                        step_inputs_);
+}
+
+/// A run of as many rows as fit, the last ones of the longest sequence.
+std::uint64_t ReferenceExecutable::most_bytes(const RunLimits& limits) const {
+  const std::uint32_t longest = std::max(limits.sequence_tokens, std::uint32_t{1});
+  const std::uint32_t unit = KvLayout{}.page_tokens;
+  const std::uint32_t pages_each = (longest + unit - 1) / unit;
+  const std::uint64_t all = std::uint64_t{std::max(limits.kv_pages / pages_each, 1u)} * longest;
+  const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan_.max_tokens, all));
+  const std::uint32_t n_rows = std::min(n, longest);
+  const std::vector<std::int32_t> ids(n), rows(std::min(plan_.max_outputs, n));
+  const SequenceSpan sequence{.n_rows = n_rows, .past_tokens = longest - n_rows, .pages = {}};
+  const StepParams params{ids, ids, rows, std::span(&sequence, 1), nullptr, {}, {}};
+  const auto seen = [&](const Operand& operand) {
+    static constexpr std::byte kNothing{};
+    const bool there = operand.kind != Operand::Kind::kNone;
+    return TensorView{operand.dtype, run_shape(operand, params), there ? &kNothing : nullptr};
+  };
+  std::uint64_t scratch = 0;
+  for (const Step& step : plan_.steps) {
+    std::vector<TensorView> inputs;
+    for (const Operand& in : step.inputs) inputs.push_back(seen(in));
+    // A decomposition that needs data to go on counts up to there.
+    (void)run_step({step, inputs, {}, params, nullptr, nullptr, &scratch, true});
+  }
+  return plan_.arena_bytes + fused_bytes_ + scratch;
 }
 
 Result<void> ReferenceExecutable::run_steps(const std::stop_token& stop) {

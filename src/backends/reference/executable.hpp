@@ -31,7 +31,10 @@ class ReferenceExecutable final : public Executable {
   Result<void> sync(std::stop_token stop) override;
   Result<TensorView> output_tensor(std::size_t i) override;
   std::uint32_t n_fallback_steps() const noexcept override { return 0; }
-  std::uint64_t own_bytes() const noexcept override { return plan_.arena_bytes + fused_bytes_; }
+  std::uint64_t own_bytes() const noexcept override {
+    return plan_.arena_bytes + fused_bytes_ + scratch_bytes_;
+  }
+  std::uint64_t most_bytes(const RunLimits& limits) const override;
 
  private:
   /// A run's parameters, owned.
@@ -63,6 +66,7 @@ class ReferenceExecutable final : public Executable {
   std::vector<FusedSlots> slots_;       // per step
   std::unique_ptr<DeviceBlock> fused_;  // results between fused ops
   std::uint64_t fused_bytes_ = 0;
+  std::uint64_t scratch_bytes_ = 0;  // most that a step's decomposition has taken
   std::vector<TensorView> step_inputs_, step_operands_;  // of the step that runs
   std::vector<MutableTensorView> step_outputs_;
   std::int64_t vocab_size_ = 0;  // 0: no step looks up token ids

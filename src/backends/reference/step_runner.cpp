@@ -1,6 +1,7 @@
 // Plain ops run directly; fused ones through EagerSink, attention once per sequence.
 #include "backends/reference/step_runner.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cyb::reference {
@@ -23,6 +24,11 @@ void copy_out(const TensorView& from, std::byte* to) {
   if (bytes != 0) std::memcpy(to, from.data, bytes);
 }
 
+void note_scratch(const StepCall& call, const EagerSink& sink) {
+  if (call.scratch_bytes == nullptr) return;
+  *call.scratch_bytes = std::max(*call.scratch_bytes, sink.own_bytes());
+}
+
 /// BlockAttention: q, k, v and the output are cut into sequences, which know nothing of each other.
 Result<void> run_attention(const StepCall& call) {
   for (const SequenceSpan& s : call.params.sequences) {
@@ -42,7 +48,10 @@ Result<void> run_attention(const StepCall& call) {
       inputs.push_back(
           sink.add(per_row ? slice(call.inputs[k], s.row_begin, s.n_rows) : call.inputs[k]));
     }
+    if (call.measures) sink.measure();
     CYB_ASSIGN(const std::vector<ValueId> outputs, sink.emit(call.step.op, inputs));
+    note_scratch(call, sink);
+    if (call.measures) continue;
     const TensorView all = call.outputs[0];
     copy_out(sink.view(outputs[0]),
              call.outputs[0].data + (slice(all, s.row_begin, s.n_rows).data - all.data));
@@ -54,7 +63,10 @@ Result<void> run_fused(const StepCall& call) {
   EagerSink sink(call.pool, {}, {});
   std::vector<ValueId> inputs;
   for (const TensorView& view : call.inputs) inputs.push_back(sink.add(view));
+  if (call.measures) sink.measure();
   CYB_ASSIGN(const std::vector<ValueId> outputs, sink.emit(call.step.op, inputs));
+  note_scratch(call, sink);
+  if (call.measures) return {};
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     copy_out(sink.view(outputs[i]), call.outputs[i].data);
   }
@@ -65,6 +77,7 @@ Result<void> dispatch(const StepCall& call) {
   const OpInfo& info = op_info(call.step.op.tag);
   if (info.tag == OpTag::kBlockAttention) return run_attention(call);
   if (info.fused) return run_fused(call);
+  if (call.measures) return {};
   const RefCall plain{.attrs = call.step.op.attrs,
                       .inputs = call.inputs,
                       .outputs = call.outputs,

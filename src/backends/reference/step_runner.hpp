@@ -14,6 +14,8 @@ struct StepCall {
   const StepParams& params;
   KvAccess* kv = nullptr;
   ThreadPool* pool = nullptr;
+  std::uint64_t* scratch_bytes = nullptr;  // raised to what the step allocates for itself
+  bool measures = false;                   // nothing is computed, and no view is followed
 };
 
 /// Errors are those of the op's reference, with the step's label as frame.

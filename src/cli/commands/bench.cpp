@@ -7,10 +7,12 @@
 
 #include "base/cpu_count.hpp"
 #include "base/limits.hpp"
+#include "base/log.hpp"
 #include "cli/command.hpp"
 #include "cli/commands/bench_tensors.hpp"
 #include "cli/commands/bench_tokenize.hpp"
 #include "cli/json.hpp"
+#include "cli/memory_text.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/usage.hpp"
 #include "runtime/tensor_session.hpp"
@@ -138,6 +140,7 @@ class BenchCommand final : public Command {
 
   /// False: stdout takes no more.
   static bool print_row(Output& output, const BenchRow& row) {
+    log_info("memory: " + memory_text(row.memory));
     const std::string threads =
         fmt::format("{} thread{}", row.what.n_threads, row.what.n_threads == 1 ? "" : "s");
     return output.line(fmt::format(
@@ -158,7 +161,8 @@ class BenchCommand final : public Command {
                       {"tps_min", row.tps_min},
                       {"tps_max", row.tps_max},
                       {"seconds", row.seconds},
-                      {"peak_bytes", row.peak_bytes}});
+                      {"peak_bytes", row.peak_bytes},
+                      {"memory", memory_json(row.memory)}});
     }
     return Json{{"model", json_text(model.name())}, {"model_id", digest_text(id)}, {"rows", list}};
   }

@@ -8,6 +8,7 @@
 
 #include "cli/commands/given_tensors.hpp"
 #include "cli/json.hpp"
+#include "cli/memory_text.hpp"
 #include "runtime/tensor_session.hpp"
 
 namespace cyb::cli {
@@ -24,6 +25,7 @@ struct Row {
   double first_ms = 0;  // the run that plans
   std::vector<double> ms;
   std::uint32_t n_fallback_steps = 0;
+  MemoryPools memory{};
 
   double median() const {
     std::vector<double> sorted = ms;
@@ -38,7 +40,8 @@ struct Row {
             {"ms_max", *std::ranges::max_element(ms)},
             {"ms", ms},
             {"first_ms", first_ms},
-            {"fallback_steps", n_fallback_steps}};
+            {"fallback_steps", n_fallback_steps},
+            {"memory", memory_json(memory)}};
   }
   std::string text() const {
     return fmt::format(
@@ -72,6 +75,7 @@ Result<int> bench_tensors(Context& context, std::shared_ptr<const Model> model,
       row.ms.push_back(ms_since(begin));
     }
     row.n_fallback_steps = session->n_fallback_steps();
+    row.memory = session->memory();
     if (what.json) {
       rows.push_back(row.json());
     } else if (!context.output.line(row.text())) {

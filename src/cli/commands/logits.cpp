@@ -4,6 +4,7 @@
 #include "base/file.hpp"
 #include "cli/command.hpp"
 #include "cli/json.hpp"
+#include "cli/memory_text.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/output_file.hpp"
 #include "cli/progress.hpp"
@@ -34,7 +35,8 @@ class LogitsCommand final : public Command {
     model_.declare_engine(options);
     model_.declare_verify(options);
     options.flag("--json", json_,
-                 "One JSON object: {\"path\", \"shape\", \"backend\", \"run_path\", \"model_id\"}");
+                 "One JSON object: {\"path\", \"shape\", \"backend\", \"run_path\", \"model_id\", "
+                 "\"memory\"}");
     options.examples(kExamples);
   }
 
@@ -70,7 +72,8 @@ class LogitsCommand final : public Command {
                                {"shape", {ids.size(), engine->vocab_size()}},
                                {"backend", std::string(engine->backend().name())},
                                {"run_path", std::string(path_name(engine->path()))},
-                               {"model_id", engine->model_id()}}
+                               {"model_id", engine->model_id()},
+                               {"memory", memory_json(engine->memory())}}
                               .dump());
     } else {
       context.output.note(

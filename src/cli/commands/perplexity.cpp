@@ -5,6 +5,7 @@
 
 #include "cli/command.hpp"
 #include "cli/json.hpp"
+#include "cli/memory_text.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_input.hpp"
@@ -81,7 +82,8 @@ class PerplexityCommand final : public Command {
                                {"uniform", uniform},
                                {"path", std::string(path_name(engine->path()))},
                                {"backend", std::string(engine->backend().name())},
-                               {"model_id", engine->model_id()}}
+                               {"model_id", engine->model_id()},
+                               {"memory", memory_json(engine->memory())}}
                               .dump());
     } else {
       context.output.line(

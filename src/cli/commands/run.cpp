@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "api/answer_json.hpp"
+#include "base/log.hpp"
 #include "cli/chat.hpp"
 #include "cli/command.hpp"
 #include "cli/commands/run_tensors.hpp"
 #include "cli/generation_flags.hpp"
+#include "cli/memory_text.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
 #include "cli/sampling_flags.hpp"
@@ -244,6 +246,7 @@ Result<int> RunCommand::finish(Context& context, const Engine& engine,
   };
   std::size_t n_tokens = 0;
   for (const GenerateResult& result : results) n_tokens += result.tokens.size();
+  log_info("memory: " + memory_text(engine.memory()));
   report_overflow(context.output, results[0].overflow);
   report_speculation(context.output, results[0].speculation);
   if (any(FinishReason::kCancelled)) {

@@ -15,6 +15,7 @@
 #include "cli/commands/given_tensors.hpp"
 #include "cli/commands/run_profile.hpp"
 #include "cli/json.hpp"
+#include "cli/memory_text.hpp"
 #include "cli/output_file.hpp"
 #include "cli/usage.hpp"
 #include "tensor/npy.hpp"
@@ -267,6 +268,7 @@ Result<int> TensorFlags::run(Context& context, const ModelFlags& flags,
                            {"backend", std::string(session->backend().name())},
                            {"model_id", digest_text(id)},
                            {"fallback_steps", session->n_fallback_steps()},
+                           {"memory", memory_json(session->memory())},
                            {"timings", {{"load_ms", load_ms}, {"run_ms", run_ms}}}}
                           .dump());
   return kExitOk;

@@ -39,4 +39,10 @@ Result<Operand> ConstantWeights::operand(std::uint32_t v, const Op& op, std::siz
   return operand;
 }
 
+std::uint64_t ConstantWeights::own_bytes() const noexcept {
+  std::uint64_t total = program_.constant_bytes();
+  for (const auto& [key, weight] : constants_) total += weight->own_bytes();
+  return total;
+}
+
 }  // namespace cyb

@@ -130,6 +130,12 @@ Result<void> ControlFlow::run_state(std::span<const TensorView> inputs) {
   return {};
 }
 
+std::uint64_t ControlFlow::peak_bytes() const noexcept {
+  std::uint64_t total = 0;
+  for (const auto& body : bodies_) total += body->peak_bytes() + body->constant_bytes();
+  return total;
+}
+
 void ControlFlow::record_into(StepLog* log) noexcept {
   for (const std::unique_ptr<TensorForward>& body : bodies_) body->record_into(log);
 }

@@ -36,6 +36,8 @@ class ControlFlow {
   /// Of the last run; valid until the next one.
   std::span<const TensorView> outputs() const noexcept { return outputs_; }
   std::uint32_t n_fallback_steps() const noexcept { return n_fallback_steps_; }
+  /// Most that the plans of the bodies have taken.
+  std::uint64_t peak_bytes() const noexcept;
   /// The steps of the bodies go into `log`, null: they are not measured.
   void record_into(StepLog* log) noexcept;
   /// The run succeeded: what it left is the state of the next.

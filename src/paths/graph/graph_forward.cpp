@@ -36,18 +36,48 @@ Result<void> GraphForward::run(const StepParams& params, std::stop_token stop) {
   return {};
 }
 
+std::uint32_t GraphForward::max_past_for(std::uint32_t n_past) const noexcept {
+  return program_.takes_any_past() ? (n_past + kPastUnit - 1) / kPastUnit * kPastUnit : n_past;
+}
+
+std::uint64_t GraphForward::logits_bytes() const noexcept {
+  return std::uint64_t{max_outputs_} * vocab_size() * sizeof(float);
+}
+
+Result<std::unique_ptr<Executable>> GraphForward::compile(std::uint32_t n_new,
+                                                          std::uint32_t max_past) const {
+  CYB_ASSIGN(Plan plan, program_.plan(n_new, max_past));
+  return weights_.backend().compile(std::move(plan));
+}
+
+/// Plans grow with the past: the last ones of the longest prompt are the largest that are kept.
+Result<std::uint64_t> GraphForward::most_bytes(const RunLimits& limits) {
+  const std::uint32_t longest = limits.sequence_tokens, n_new = std::min(max_tokens_, longest);
+  if (n_new == 0) return logits_bytes();
+  std::uint64_t total = logits_bytes();
+  std::uint32_t past = (longest - 1) / n_new * n_new;
+  std::uint32_t rows = longest - past;
+  for (std::size_t i = 0; i < kMaxKept; ++i) {
+    CYB_ASSIGN(const std::unique_ptr<Executable> executable, compile(rows, max_past_for(past)));
+    total += executable->most_bytes({limits.kv_pages, past + rows});
+    if (past == 0) break;
+    rows = n_new;
+    past -= n_new;
+  }
+  return total;
+}
+
 Result<Executable*> GraphForward::executable_for(std::uint32_t n_new, std::uint32_t n_past) {
-  const std::uint32_t max_past =
-      program_.takes_any_past() ? (n_past + kPastUnit - 1) / kPastUnit * kPastUnit : n_past;
+  const std::uint32_t max_past = max_past_for(n_past);
   ++n_runs_;
   for (Kept& kept : kept_) {
     if (kept.n_new != n_new || kept.max_past != max_past) continue;
     kept.used = n_runs_;
     return kept.executable.get();
   }
-  CYB_ASSIGN(Plan plan, program_.plan(n_new, max_past));
-  CYB_ASSIGN(std::unique_ptr<Executable> executable, weights_.backend().compile(std::move(plan)));
+  // The oldest goes first: the memory of both at once is not needed.
   if (kept_.size() == kMaxKept) kept_.erase(std::ranges::min_element(kept_, {}, &Kept::used));
+  CYB_ASSIGN(std::unique_ptr<Executable> executable, compile(n_new, max_past));
   kept_.push_back({n_new, max_past, n_runs_, std::move(executable)});
   return kept_.back().executable.get();
 }
@@ -66,6 +96,9 @@ Result<void> GraphForward::run_sequence(const StepParams& params, const Sequence
   };
   CYB_TRY(executable->submit(one));
   CYB_TRY(executable->sync(stop));
+  std::uint64_t bytes = logits_bytes();
+  for (const Kept& kept : kept_) bytes += kept.executable->own_bytes();
+  peak_bytes_ = std::max(peak_bytes_, bytes);
   n_fallback_steps_ = executable->n_fallback_steps();
   CYB_ASSIGN(const std::span<const float> all, executable->output(0));
   const std::size_t v = vocab_size();

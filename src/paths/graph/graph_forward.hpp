@@ -26,6 +26,8 @@ class GraphForward final : public Forward {
   Result<void> run(const StepParams& params, std::stop_token stop) override;
   Result<std::span<const float>> logits() override { return std::span<const float>(logits_); }
   std::uint32_t n_fallback_steps() const noexcept override { return n_fallback_steps_; }
+  std::uint64_t peak_bytes() const noexcept override { return peak_bytes_; }
+  Result<std::uint64_t> most_bytes(const RunLimits& limits) override;
 
  private:
   /// A plan for runs of `n_new` rows after at most `max_past` positions.
@@ -34,6 +36,9 @@ class GraphForward final : public Forward {
     std::uint64_t used = 0;
     std::unique_ptr<Executable> executable;
   };
+  Result<std::unique_ptr<Executable>> compile(std::uint32_t n_new, std::uint32_t max_past) const;
+  std::uint32_t max_past_for(std::uint32_t n_past) const noexcept;
+  std::uint64_t logits_bytes() const noexcept;
   Result<Executable*> executable_for(std::uint32_t n_new, std::uint32_t n_past);
   Result<void> run_sequence(const StepParams& params, const SequenceSpan& sequence,
                             const std::stop_token& stop);
@@ -45,6 +50,7 @@ class GraphForward final : public Forward {
   std::uint64_t n_runs_ = 0;
   std::vector<float> logits_;  // [R, V]
   std::uint32_t n_fallback_steps_ = 0;
+  std::uint64_t peak_bytes_ = 0;
 };
 
 }  // namespace cyb

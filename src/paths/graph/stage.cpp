@@ -355,7 +355,7 @@ class Builder {
     stage_->bytes = program_.values().size() * (sizeof(TensorSpec) + 2 * sizeof(Operand));
     for (const HostTensor& tensor : stage_->constants) stage_->bytes += tensor.bytes.size();
     if (stage_->executable == nullptr) return;
-    stage_->bytes += stage_->executable->own_bytes();
+    stage_->bytes += stage_->executable->most_bytes({});
     stage_->times.resize(stage_->steps.size());
     for (std::size_t i = 0; i < stage_->steps.size(); ++i)
       stage_->steps[i].fallback = stage_->executable->is_fallback(i);

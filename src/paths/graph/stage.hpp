@@ -80,6 +80,8 @@ class ConstantWeights {
   const TensorProgram& program() const noexcept { return program_; }
   Backend& backend() const noexcept { return weights_.backend(); }
   const TensorOptions& options() const noexcept { return options_; }
+  /// Bytes of the constants, packed ones included.
+  std::uint64_t own_bytes() const noexcept;
 
  private:
   const TensorProgram& program_;

@@ -123,6 +123,7 @@ void TensorForward::note_built(Stage& stage) {
   stage.used = n_runs_;
   ++n_plans_;
   plan_bytes_ += stage.bytes;
+  peak_plan_bytes_ = std::max(peak_plan_bytes_, plan_bytes_);
   make_room();
 }
 
@@ -264,6 +265,21 @@ Result<void> TensorForward::run(std::span<const TensorView> inputs, std::stop_to
   }
   for (const auto& [node, control] : controls_) control->commit();
   return {};
+}
+
+std::uint64_t TensorForward::peak_bytes() const noexcept {
+  std::uint64_t total = peak_plan_bytes_;
+  for (const auto& [node, control] : controls_) total += control->peak_bytes();
+  return total;
+}
+
+Result<std::uint64_t> TensorForward::bytes_for(std::span<const TensorView> inputs) {
+  CYB_TRY(check_inputs(inputs));
+  CYB_ASSIGN(const std::unique_ptr<Stage> stage, build_first_stage(weights_, first_state(inputs)));
+  if (stage->end == program_.n_nodes()) return stage->bytes;
+  return fail(invalid_input("what the graph takes depends on its data from " +
+                            program_.nodes()[stage->end].label +
+                            " on: a run with the data says it (--json: memory)"));
 }
 
 void TensorForward::reset() noexcept {

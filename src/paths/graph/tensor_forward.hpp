@@ -43,6 +43,14 @@ class TensorForward {
   /// Plans that are kept, and about what they occupy.
   std::size_t n_plans() const noexcept { return n_plans_; }
   std::uint64_t plan_bytes() const noexcept { return plan_bytes_; }
+  /// Most that the plans have taken, those of bodies included.
+  std::uint64_t peak_bytes() const noexcept;
+  /// Constants of the graph and their rearrangements.
+  std::uint64_t constant_bytes() const noexcept { return weights_.own_bytes(); }
+  /// What peak_bytes() comes to after a run with these inputs, found without running: of `inputs`
+  /// only dtypes and shapes are looked at. Errors: as run(); InvalidInput where a shape depends on
+  /// data, with the node that it comes from.
+  Result<std::uint64_t> bytes_for(std::span<const TensorView> inputs);
 
   /// Of the last run.
   std::uint32_t n_fallback_steps() const noexcept { return n_fallback_steps_; }
@@ -76,7 +84,7 @@ class TensorForward {
   std::map<std::vector<std::int64_t>, std::unique_ptr<Stage>> first_;  // by input shapes
   std::map<std::uint32_t, std::unique_ptr<ControlFlow>> controls_;     // by node
   std::size_t n_plans_ = 0;
-  std::uint64_t plan_bytes_ = 0;
+  std::uint64_t plan_bytes_ = 0, peak_plan_bytes_ = 0;
   std::uint64_t n_runs_ = 0;
   StepLog own_log_;
   StepLog* log_ = nullptr;          // own_log_, that of the graph around this one, or null

@@ -56,6 +56,11 @@ class TensorProgram {
   const std::vector<std::uint32_t>& output_values() const noexcept { return output_values_; }
   const std::vector<std::string>& output_names() const noexcept { return output_names_; }
   const HostTensor& constant(const Value& value) const noexcept { return constants_[value.index]; }
+  std::uint64_t constant_bytes() const noexcept {
+    std::uint64_t total = 0;
+    for (const HostTensor& tensor : constants_) total += tensor.bytes.size();
+    return total;
+  }
   const Model& model() const noexcept { return *model_; }
 
   /// The bytes of a weight as they are stored, where its spec has the stored dtype.

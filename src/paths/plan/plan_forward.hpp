@@ -25,6 +25,11 @@ class PlanForward final : public Forward {
   std::uint32_t n_fallback_steps() const noexcept override {
     return executable_->n_fallback_steps();
   }
+  Result<void> reserve(const RunLimits& limits) override { return executable_->reserve(limits); }
+  std::uint64_t peak_bytes() const noexcept override { return executable_->own_bytes(); }
+  Result<std::uint64_t> most_bytes(const RunLimits& limits) override {
+    return executable_->most_bytes(limits);
+  }
 
  private:
   PlanForward() = default;
