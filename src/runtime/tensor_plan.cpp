@@ -76,11 +76,10 @@ Result<TensorPlan> plan_tensor_session(std::shared_ptr<const Model> model,
     return fail(
         invalid_input(fmt::format("no input has a dimension \"{}\" without a size", size.name)));
   }
-  CYB_ASSIGN(const std::uint64_t run_bytes, session->forward_->bytes_for(inputs));
+  CYB_TRY(session->forward_->plan_for(inputs));
   plan.bytes = session->memory();
   // Matrices that were measured in place of being packed.
   plan.bytes.weights_own += session->weights_->cached_bytes();
-  plan.bytes.run = run_bytes;
   return plan;
 }
 

@@ -67,7 +67,8 @@ TEST(CommandLine, SaysWhatWasWrongAndWhatToDo) {
        "unknown option \"--quite\" of list; did you mean --quiet?",
        "cyb-llm list --help"},
       {{"run"},
-       "MODEL is missing: A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id in the "
+       "MODEL is missing: A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id "
+       "in the "
        "store",
        "cyb-llm run --help"},
       {{"run", "m", "--temprature", "1"},
@@ -112,6 +113,12 @@ TEST(CommandLine, HelpWinsOverMistakes) {
   EXPECT_EQ(help.exit_code, 0) << help.err;
   EXPECT_NE(help.out.find("--temperature"), std::string::npos);
   EXPECT_NE(program.run({"--help"}).out.find("What is gravity?"), std::string::npos);
+  const ProcessResult plan = program.run({"plan", "--batch", "none", "--help"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  for (const char* text : {"--batch", "--ctx", "--kv", "--dim", "cyb-llm plan MODEL",
+                           "Exit code 0: it fits in the memory that can be used now; 4"}) {
+    EXPECT_NE(plan.out.find(text), std::string::npos) << text << "\n" << plan.out;
+  }
 }
 
 TEST(CommandLine, OptionsThatGoNotTogetherAreRefused) {

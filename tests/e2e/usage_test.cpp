@@ -6,9 +6,9 @@
 namespace cyb::test {
 namespace {
 
-const std::vector<std::string> kCommands = {"run",        "import", "tokenize", "logits",
-                                            "perplexity", "info",   "verify",   "check", "list",
-                                            "backends",   "limits", "bench"};
+const std::vector<std::string> kCommands = {"run",    "import", "tokenize", "logits", "perplexity",
+                                            "info",   "verify", "check",    "list",   "backends",
+                                            "limits", "bench",  "plan"};
 
 TEST(Usage, HelpOfEveryCommand) {
   const Program program;

@@ -1,6 +1,7 @@
 // Engine::plan against engines that have run: pool by pool, and all of it as the system counts it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <tuple>
 
@@ -166,9 +167,9 @@ class RealMemoryPlan : public ::testing::Test {
 /// The weights are neither read nor packed, and memory that was only counted takes none.
 TEST_F(RealMemoryPlan, TakesLittleItself) {
   const auto model = value(Model::open(path_));
-  const auto backend_threads = regime_options("cpu");
+  const auto options = regime_options("cpu");
   const std::int64_t before = reset_peak();
-  const MemoryPlan plan = value(Engine::plan(model, backend_threads));
+  const MemoryPlan plan = value(Engine::plan(model, options));
   EXPECT_GT(plan.bytes.total(), 200 * kMiB);
   EXPECT_LT(peak_kib() - before, 40 * 1024) << "of " << model->file_bytes() / 1024 << " KiB";
 }

@@ -52,17 +52,19 @@ Result<std::unique_ptr<Executable>> GraphForward::compile(std::uint32_t n_new,
 
 /// Plans grow with the past: the last ones of the longest prompt are the largest that are kept.
 Result<std::uint64_t> GraphForward::most_bytes(const RunLimits& limits) {
-  const std::uint32_t longest = limits.sequence_tokens, n_new = std::min(max_tokens_, longest);
-  if (n_new == 0) return logits_bytes();
   std::uint64_t total = logits_bytes();
-  std::uint32_t past = (longest - 1) / n_new * n_new;
-  std::uint32_t rows = longest - past;
-  for (std::size_t i = 0; i < kMaxKept; ++i) {
-    CYB_ASSIGN(const std::unique_ptr<Executable> executable, compile(rows, max_past_for(past)));
-    total += executable->most_bytes({limits.kv_pages, past + rows});
-    if (past == 0) break;
-    rows = n_new;
-    past -= n_new;
+  const std::uint32_t longest = limits.sequence_tokens, n_new = std::min(max_tokens_, longest);
+  if (n_new == 0) return total;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> seen;  // rows, past
+  for (std::uint32_t end = longest; end > 0 && seen.size() < kMaxKept;) {
+    const std::uint32_t past = (end - 1) / n_new * n_new;
+    const std::pair key(end - past, max_past_for(past));
+    if (std::ranges::find(seen, key) == seen.end()) {
+      CYB_ASSIGN(const std::unique_ptr<Executable> executable, compile(key.first, key.second));
+      total += executable->most_bytes({limits.kv_pages, end});
+      seen.push_back(key);
+    }
+    end = past;
   }
   return total;
 }

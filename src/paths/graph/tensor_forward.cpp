@@ -273,12 +273,16 @@ std::uint64_t TensorForward::peak_bytes() const noexcept {
   return total;
 }
 
-Result<std::uint64_t> TensorForward::bytes_for(std::span<const TensorView> inputs) {
+Result<void> TensorForward::plan_for(std::span<const TensorView> inputs) {
+  ++n_runs_;
   CYB_TRY(check_inputs(inputs));
-  CYB_ASSIGN(const std::unique_ptr<Stage> stage, build_first_stage(weights_, first_state(inputs)));
-  if (stage->end == program_.n_nodes()) return stage->bytes;
+  inputs_.assign(inputs.begin(), inputs.end());
+  auto stage = first_stage();
+  inputs_.clear();
+  if (!stage) return fail(std::move(stage).error());
+  if ((*stage)->end == program_.n_nodes()) return {};
   return fail(invalid_input("what the graph takes depends on its data from " +
-                            program_.nodes()[stage->end].label +
+                            program_.nodes()[(*stage)->end].label +
                             " on: a run with the data says it (--json: memory)"));
 }
 

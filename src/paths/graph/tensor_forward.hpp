@@ -47,10 +47,10 @@ class TensorForward {
   std::uint64_t peak_bytes() const noexcept;
   /// Constants of the graph and their rearrangements.
   std::uint64_t constant_bytes() const noexcept { return weights_.own_bytes(); }
-  /// What peak_bytes() comes to after a run with these inputs, found without running: of `inputs`
-  /// only dtypes and shapes are looked at. Errors: as run(); InvalidInput where a shape depends on
-  /// data, with the node that it comes from.
-  Result<std::uint64_t> bytes_for(std::span<const TensorView> inputs);
+  /// Plans for inputs of these dtypes and shapes, without running: peak_bytes() is then what a run
+  /// with them takes. The data is not looked at. Errors: as run(); InvalidInput where a shape
+  /// depends on data, with the node that it comes from.
+  Result<void> plan_for(std::span<const TensorView> inputs);
 
   /// Of the last run.
   std::uint32_t n_fallback_steps() const noexcept { return n_fallback_steps_; }
