@@ -63,6 +63,7 @@ class Weight {
 struct KvLayerShape {
   std::uint32_t n_kv_heads = 0;  // G
   std::uint32_t head_dim = 0;    // D
+  std::uint32_t window = 0;      // keys that a query sees, its own included; 0: all before it
 };
 
 struct KvLayout {
@@ -80,6 +81,12 @@ class KvStore {
   virtual const KvLayout& layout() const noexcept = 0;
   virtual std::uint32_t n_pages() const noexcept = 0;
   virtual std::uint64_t page_bytes() const noexcept = 0;
+  /// The part of page_bytes() that holds the layers with a window, where a store can give it back
+  /// alone; 0: it cannot, and keeps all of every page.
+  virtual std::uint64_t windowed_bytes() const noexcept { return 0; }
+  /// No query will see this page's keys in layers with a window again: their memory goes back to
+  /// the system until they are written anew. Until then they read as zeros.
+  virtual void forget_windowed(std::uint32_t /*page*/) noexcept {}
   /// Copies one page (copy on write of shared prefixes).
   virtual Result<void> copy_page(std::uint32_t from, std::uint32_t to) = 0;
   /// A page's bytes [page_bytes()] to and from the host, for a file that the same backend reads

@@ -16,7 +16,7 @@ std::uint32_t reusable_tokens(const Engine& engine, const Sequence& sequence,
   const std::uint32_t set = engine.length_rule().set_of(static_cast<std::uint32_t>(ids.size()));
   const auto other = std::ranges::find_if(sets, [set](std::uint32_t s) { return s != set; });
   if (!sets.empty()) n_same = std::min(n_same, static_cast<std::size_t>(other - sets.begin()));
-  return static_cast<std::uint32_t>(n_same);
+  return sequence.resumable(static_cast<std::uint32_t>(n_same));
 }
 
 Result<AnswerRun> AnswerRun::create(Engine& engine, const GenerateOptions& options, TextSink sink) {

@@ -70,7 +70,7 @@ MemoryPools Engine::memory() const {
   return {.weights_mapped = weights_->mapped_bytes(),
           .weights_packed = report_.packed_bytes,
           .weights_own = weights_->own_bytes(),
-          .kv = std::uint64_t{kv_->peak_pages()} * kv_->page_bytes(),
+          .kv = kv_->bytes_of(kv_->peak_pages(), kv_->peak_windowed()),
           .run = forward_->peak_bytes(),
           .text = report_.text_bytes,
           .process = report_.process_bytes};

@@ -54,6 +54,7 @@ struct EngineOptions {
   std::function<void(const LoadProgress&)> progress{};  // may be empty
   std::stop_token stop{};                               // ends a load with Cancelled
   std::optional<DType> kv_dtype{};  // f32, f16, q8, q4; else f32 with `exact`, else the backend's
+  bool rings = true;  // false: layers with a window keep the K and V of all positions too
   // LoRA adapters, read for this model; those of one weight are applied in this order.
   std::vector<LoraUse> adapters{};
 };

@@ -24,20 +24,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kDefaultContext = 32768;
 constexpr std::uint32_t kPageTokens = 16;
+constexpr std::uint32_t kRollBack = 64;       // tokens that windows keep beside theirs
 constexpr std::uint32_t kMaxRunSize = 65536;  // tokens, logit rows or sequences of one run
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-std::uint64_t kv_bytes(const KvLayout& layout, std::uint64_t n_pages) {
-  const FormatInfo& format = format_info(layout.dtype);
-  std::uint64_t per_token = 0;
-  for (const KvLayerShape& layer : layout.layers) {
-    const std::uint64_t blocks = (layer.head_dim + format.block_values - 1) / format.block_values;
-    per_token += std::uint64_t{2} * layer.n_kv_heads * blocks * format.block_bytes;
-  }
-  return per_token * layout.page_tokens * n_pages;
 }
 
 /// OutOfMemory before the system has to kill someone. Unknown memory limits nothing.
@@ -67,9 +58,11 @@ struct Engine::Loader {
   Result<void> add_lora();
   Result<void> build_forward();
   Result<void> set_context();
+  Result<KvLayout> kv_layout() const;
   Result<void> allocate_kv();
   RunLimits limits() const noexcept {
-    return {static_cast<std::uint32_t>(n_pages), engine.ctx_tokens_};
+    return {static_cast<std::uint32_t>(std::min<std::uint64_t>(n_pages, UINT32_MAX)),
+            engine.ctx_tokens_};
   }
   Result<MemoryPlan> memory_plan() const;
   std::string describe_numerics() const;
@@ -223,7 +216,7 @@ Result<void> Engine::Loader::set_context() {
   return {};
 }
 
-Result<void> Engine::Loader::allocate_kv() {
+Result<KvLayout> Engine::Loader::kv_layout() const {
   KvLayout layout;
   layout.layers = engine.forward_->kv_layers();
   layout.dtype =
@@ -234,18 +227,32 @@ Result<void> Engine::Loader::allocate_kv() {
                                                "\" is none of f32, f16, q8, q4"));
   }
   layout.page_tokens = kPageTokens;
+  for (KvLayerShape& layer : layout.layers) {
+    if (!options.rings) layer.window = 0;
+  }
+  return layout;
+}
+
+/// One page tells what all of them take.
+Result<void> Engine::Loader::allocate_kv() {
+  CYB_ASSIGN(const KvLayout layout, kv_layout());
+  const std::uint32_t n_sequences = std::max(options.max_sequences, std::uint32_t{1});
   const std::uint64_t pages_each =
       (std::uint64_t{engine.ctx_tokens_} + kPageTokens - 1) / kPageTokens;
-  n_pages = pages_each * std::max(options.max_sequences, std::uint32_t{1});
-  report.kv_bytes = kv_bytes(layout, n_pages);
+  n_pages = pages_each * n_sequences;
+  const std::uint32_t roll_back = std::max(kRollBack, engine.forward_->max_outputs());
+  CYB_ASSIGN(auto one, engine.backend_->alloc_kv(layout, 1));
+  KvPool sample(engine.backend_, std::move(one), roll_back);
+  const std::uint64_t windowed =
+      sample.most_windowed(n_sequences, engine.forward_->max_tokens(), n_pages);
+  report.kv_bytes = sample.bytes_of(n_pages, windowed);
   const std::string what = "KV cache of " + std::to_string(n_pages * kPageTokens) +
                            " tokens (a smaller context needs less)";
   if (!dry) CYB_TRY(check_memory(engine.backend_->name(), what, report.kv_bytes));
-  if (n_pages > UINT32_MAX) return fail(invalid_config("ctx_tokens", "too many pages"));
+  if (!dry && n_pages > UINT32_MAX) return fail(invalid_config("ctx_tokens", "too many pages"));
   auto store = engine.backend_->alloc_kv(layout, dry ? 1 : static_cast<std::uint32_t>(n_pages));
   if (!store) return fail(std::move(store).error().in(what));
-  report.kv_bytes = (*store)->page_bytes() * n_pages;
-  engine.kv_ = std::make_shared<KvPool>(engine.backend_, *std::move(store));
+  engine.kv_ = std::make_shared<KvPool>(engine.backend_, *std::move(store), roll_back);
   return engine.forward_->reserve(limits());
 }
 
@@ -259,6 +266,7 @@ std::string Engine::Loader::describe_numerics() const {
   out += ", " + backend + ", kv " + std::string(dtype_name(engine.kv_dtype()));
   if (options.exact) out += ", exact";
   if (!options.fuse) out += ", not fused";
+  if (engine.kv_->store().windowed_bytes() != 0) out += ", rings";
   for (const LoraUse& use : options.adapters) {
     if (use.weight == 0) continue;
     out += fmt::format(", adapter {} times {}", digest_text(use.adapter->content), use.weight);

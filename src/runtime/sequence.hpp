@@ -18,9 +18,13 @@
 namespace cyb {
 
 /// KV pages of one engine. Thread-safe; the store's bytes are touched by one run at a time only.
+/// Where layers have a window, their part of a page is given back as soon as no sequence that holds
+/// the page can see a key of it again.
 class KvPool {
  public:
-  KvPool(std::shared_ptr<Backend> backend, std::unique_ptr<KvStore> store);
+  /// `roll_back`: positions that a sequence may go back by and still find the keys of its windows.
+  KvPool(std::shared_ptr<Backend> backend, std::unique_ptr<KvStore> store,
+         std::uint32_t roll_back = 64);
 
   KvStore& store() noexcept { return *store_; }
   const KvStore& store() const noexcept { return *store_; }
@@ -30,6 +34,17 @@ class KvPool {
   std::uint32_t free_pages() const;
   /// Most pages that were in use at a time.
   std::uint32_t peak_pages() const;
+  /// The same of the parts that layers with a window use.
+  std::uint32_t peak_windowed() const;
+  /// Pages of `n_pages` whose windowed part `n_sequences` sequences hold at most, where one run has
+  /// up to `n_rows` rows; all of them without windows.
+  std::uint64_t most_windowed(std::uint32_t n_sequences, std::uint32_t n_rows,
+                              std::uint64_t n_pages) const noexcept;
+  /// Bytes of so many pages, of which so many hold their windowed part.
+  std::uint64_t bytes_of(std::uint64_t pages, std::uint64_t windowed) const noexcept {
+    const std::uint64_t part = store_->windowed_bytes();
+    return pages * (page_bytes() - part) + windowed * part;
+  }
 
  private:
   friend class Sequence;
@@ -39,6 +54,15 @@ class KvPool {
   void note_peak() noexcept { peak_pages_ = std::max(peak_pages_, pages_.used_count()); }
   PagePool pages_;
   std::uint32_t peak_pages_ = 0;
+  /// First page of a sequence at `position` whose windowed part may be seen again.
+  std::uint32_t first_windowed(std::uint64_t position) const noexcept;
+  // With the lock held: one more, one less sequence that may look at the page's windowed part.
+  void take_windowed(PageId page) noexcept;
+  void drop_windowed(PageId page) noexcept;
+  std::uint32_t window_ = 0;  // the widest; 0: the store forgets nothing
+  std::uint32_t roll_back_ = 0;
+  std::vector<std::uint32_t> windowed_refs_;  // per page; empty without windows
+  std::uint32_t live_windowed_ = 0, peak_windowed_ = 0;
   std::uint32_t page_tokens_;
 };
 
@@ -57,8 +81,13 @@ class Sequence {
   std::span<const PageId> pages() const noexcept { return pages_; }
   /// Rope frequency set of each token (LengthRule::set_of); empty where the model has one set.
   std::span<const std::uint32_t> frequency_sets() const noexcept { return sets_; }
+  /// The longest part of the first `position` tokens that it can go on from: all of them, or none
+  /// where the windows of the next token reach back to keys that were given back.
+  std::uint32_t resumable(std::uint32_t position) const noexcept;
+  /// Pages before this one have no keys any more in layers with a window.
+  std::uint32_t first_windowed_page() const noexcept { return first_windowed_; }
   /// Forgets the tokens from `position` on (no-op at or past the end) and returns pages no longer
-  /// needed.
+  /// needed. Where it could not go on from there (resumable()), everything is forgotten.
   void truncate(std::uint32_t position) noexcept;
   /// A sequence of the same tokens that shares all pages.
   Sequence fork() const;
@@ -79,12 +108,15 @@ class Sequence {
   /// Copies the page that the next token falls into, if a fork shares it.
   Result<void> unshare_last();
   void release_from(std::size_t n_kept) noexcept;
+  /// Gives back what layers with a window no longer need at this position.
+  void forget_before(std::uint64_t position) noexcept;
 
   std::shared_ptr<KvPool> pool_;
   std::uint32_t limit_tokens_ = 0;
   std::vector<std::int32_t> tokens_;
   std::vector<PageId> pages_;
   std::vector<std::uint32_t> sets_;
+  std::uint32_t first_windowed_ = 0;
 };
 
 enum class LogitRows : std::uint8_t { kNone, kLast, kAll };

@@ -36,6 +36,7 @@ Result<PrefillReport> Session::Use::prefill(std::span<const std::int32_t> ids,
       session_->engine_->length_rule().set_of(static_cast<std::uint32_t>(ids.size()));
   const auto other = std::ranges::find_if(sets, [set](std::uint32_t s) { return s != set; });
   if (!sets.empty()) n_same = std::min(n_same, static_cast<std::size_t>(other - sets.begin()));
+  n_same = sequence.resumable(static_cast<std::uint32_t>(n_same));
   sequence.truncate(static_cast<std::uint32_t>(n_same));
   CYB_TRY(append(ids.subspan(n_same), options));
   return PrefillReport{static_cast<std::uint32_t>(n_same),
@@ -120,7 +121,16 @@ Result<void> Session::Use::truncate(std::uint32_t position) {
                               ": the session holds " + std::to_string(this->position())));
   }
   session_->logits_.clear();
-  session_->sequence_.truncate(position);
+  Sequence& sequence = session_->sequence_;
+  if (position == this->position() || sequence.resumable(position) == position) {
+    sequence.truncate(position);
+    return {};
+  }
+  // Windows had given their keys back: everything that stays is computed again.
+  const std::vector<std::int32_t> kept(tokens().begin(), tokens().begin() + position);
+  sequence.truncate(0);
+  CYB_TRY(append(kept, {}));
+  session_->logits_.clear();
   return {};
 }
 

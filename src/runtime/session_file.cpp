@@ -99,6 +99,8 @@ Result<RestoredSession> restore_session(Session& session, const std::string& pat
       sequence.truncate(0);
       return fail(std::move(written).error());
     }
+    // What windows no longer see was written as zeros: it needs no memory.
+    if (i < sequence.first_windowed_page()) pool.store().forget_windowed(sequence.pages()[i]);
   }
   return RestoredSession{sequence.position(), std::move(parsed->index.messages)};
 }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -50,6 +51,23 @@ Result<Buffer> Buffer::allocate(std::uint64_t size_bytes, std::string_view who) 
   }
   buffer.size_ = static_cast<std::size_t>(size_bytes);
   return buffer;
+}
+
+void Buffer::discard(std::size_t offset, std::size_t size) noexcept {
+  if (offset >= size_) return;
+  std::byte* const end = data_ + offset + std::min(size, size_ - offset);
+  std::byte* begin = data_ + offset;
+  if (size_ >= kMapFrom) {
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto first = (reinterpret_cast<std::uintptr_t>(begin) + page - 1) / page * page;
+    const auto last = reinterpret_cast<std::uintptr_t>(end) / page * page;
+    auto* const from = reinterpret_cast<std::byte*>(first);
+    if (first < last && ::madvise(from, last - first, MADV_DONTNEED) == 0) {
+      std::memset(begin, 0, static_cast<std::size_t>(from - begin));
+      begin = reinterpret_cast<std::byte*>(last);
+    }
+  }
+  std::memset(begin, 0, static_cast<std::size_t>(end - begin));
 }
 
 Buffer::Buffer(Buffer&& other) noexcept

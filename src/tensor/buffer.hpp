@@ -25,6 +25,10 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
+  /// Bytes [offset, offset + size) become zero; from a mapping their memory goes back to the system
+  /// until they are touched again.
+  void discard(std::size_t offset, std::size_t size) noexcept;
+
   std::byte* data() noexcept { return data_; }
   const std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }

@@ -1,7 +1,8 @@
 // CpuKvStore: pages of 16 positions. Per layer of a page: K as [G][D][16] (16 keys fill the lanes),
 // V as [G][16][Dp], Dp = D rounded up to 16, in f32 or f16; q8 and q4 as KvCodes says. Anonymous
 // memory: untouched pages cost nothing; stale bytes are never read as keys (attention masks by
-// position).
+// position). Layers with a window lie apart from the others, so that their part of a page can go
+// back to the system alone.
 #pragma once
 
 #include <vector>
@@ -19,7 +20,9 @@ class CpuKvStore final : public KvStore {
 
   const KvLayout& layout() const noexcept override { return layout_; }
   std::uint32_t n_pages() const noexcept override { return n_pages_; }
-  std::uint64_t page_bytes() const noexcept override { return page_bytes_; }
+  std::uint64_t page_bytes() const noexcept override { return full_.stride + windowed_.stride; }
+  std::uint64_t windowed_bytes() const noexcept override { return windowed_.stride; }
+  void forget_windowed(std::uint32_t page) noexcept override;
   Result<void> copy_page(std::uint32_t from, std::uint32_t to) override;
 
   Result<void> read_page(std::uint32_t page, std::span<std::byte> to) const override;
@@ -47,26 +50,38 @@ class CpuKvStore final : public KvStore {
   /// K of one head in one page: [D][16] floats, or codes.
   std::byte* k(std::uint32_t page, std::uint32_t layer, std::uint32_t head) noexcept {
     const Layer& l = layers_[layer];
-    return memory_.data() + page * page_bytes_ + l.k_offset + head * l.k_head_bytes;
+    return memory_.data() + l.base + page * l.stride + l.k_offset + head * l.k_head_bytes;
   }
   /// V of one head in one page: [16][Dp] floats, or codes.
   std::byte* v(std::uint32_t page, std::uint32_t layer, std::uint32_t head) noexcept {
     const Layer& l = layers_[layer];
-    return memory_.data() + page * page_bytes_ + l.v_offset + head * l.v_head_bytes;
+    return memory_.data() + l.base + page * l.stride + l.v_offset + head * l.v_head_bytes;
   }
 
  private:
+  /// Pages of the layers with a window, or of the others: page i at base + i * stride.
+  struct Region {
+    std::uint64_t base = 0, stride = 0;
+  };
   struct Layer {
+    std::uint64_t base, stride;  // those of its region
     std::uint64_t k_offset, v_offset, k_head_bytes, v_head_bytes;
   };
   CpuKvStore() = default;
+  Layer lay_out(const KvLayerShape& shape, std::uint64_t at) const;
+  std::span<std::byte> part(const Region& region, std::uint32_t page) noexcept {
+    return memory_.bytes().subspan(region.base + page * region.stride, region.stride);
+  }
+  std::span<const std::byte> part(const Region& region, std::uint32_t page) const noexcept {
+    return memory_.bytes().subspan(region.base + page * region.stride, region.stride);
+  }
   KvCodes codes(std::uint32_t layer) const noexcept {
     return {layout_.dtype, layout_.layers[layer].head_dim};
   }
 
   KvLayout layout_;
   std::uint32_t n_pages_ = 0;
-  std::uint64_t page_bytes_ = 0;
+  Region full_, windowed_;
   std::vector<Layer> layers_;
   Buffer memory_;
 };

@@ -111,7 +111,12 @@ bool LlamaModel::uses_tensor(std::string_view name) const {
 }
 
 std::vector<KvLayerShape> LlamaModel::kv_layers() const {
-  return std::vector<KvLayerShape>(config_.n_layers, {config_.n_kv_heads, config_.head_dim});
+  std::vector<KvLayerShape> out;
+  for (std::uint32_t i = 0; i < config_.n_layers; ++i) {
+    const std::uint32_t window = config_.sliding[i] ? config_.window : 0;
+    out.push_back({config_.n_kv_heads, config_.head_dim, window});
+  }
+  return out;
 }
 
 Result<std::unique_ptr<FamilyModel>> bind_llama(const ConfigTable& config,
