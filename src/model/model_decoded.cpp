@@ -1,4 +1,5 @@
 // Models with some tensors held as f32, decoded on first use under the mutex of what is lazy.
+#include <algorithm>
 #include <limits>
 
 #include "model/model.hpp"
@@ -58,12 +59,14 @@ std::shared_ptr<const Model> Model::Impl::held(
 }
 
 std::span<const std::byte> Model::Impl::measured_bytes(const TensorEntry& entry) const noexcept {
+  const auto size = static_cast<std::size_t>(entry.size_bytes);
   const auto found = measured.find(entry.offset);
-  if (found != measured.end()) return found->second.bytes();
-  auto space = Buffer::reserve(entry.size_bytes, "weights");
+  if (found != measured.end()) return found->second.bytes().first(size);
+  // A smaller space than a mapping would be memory.
+  auto space = Buffer::reserve(std::max(entry.size_bytes, std::uint64_t{1} << 20), "weights");
   if (!space) return {};
   copied_bytes += entry.size_bytes;
-  return measured.emplace(entry.offset, *std::move(space)).first->second.bytes();
+  return measured.emplace(entry.offset, *std::move(space)).first->second.bytes().first(size);
 }
 
 std::span<const std::byte> Model::Impl::decoded_bytes(const TensorEntry& entry) const noexcept {

@@ -80,11 +80,12 @@ Result<std::vector<Item>> items_to_pack(const Model& model, const Backend& backe
 class MeasuredPanels final : public PackCache {
  public:
   std::span<const std::byte> find(std::string_view, std::uint64_t size) const override {
-    auto space = Buffer::reserve(size, "packed weights");
+    // A smaller space than a mapping would be memory.
+    auto space = Buffer::reserve(std::max(size, std::uint64_t{1} << 20), "packed weights");
     if (!space) return {};
     const std::lock_guard lock(mutex_);
     spaces_.push_back(*std::move(space));
-    return spaces_.back().bytes();
+    return spaces_.back().bytes().first(static_cast<std::size_t>(size));
   }
 
  private:

@@ -170,7 +170,7 @@ TEST_F(RealMemoryPlan, TakesLittleItself) {
   const MemoryPlan plan = value(Engine::plan(model, options));
   const std::uint64_t after = status_bytes("RssAnon:");
   EXPECT_GT(plan.bytes.weights_own, 90 * kMiB);
-  EXPECT_GT(plan.bytes.kv, 180 * kMiB);
+  EXPECT_GE(plan.bytes.kv, 180 * kMiB);
   EXPECT_LT(after, before + 24 * kMiB);
 }
 
