@@ -88,10 +88,11 @@ Result<void> Engine::Loader::load_text() {
   CYB_TRY(read_text());
   const std::uint64_t after = allocated_bytes();
   report.text_bytes = after > before ? after - before : 0;
-  // The code that ran, the file's text and what the allocator keeps belong to the process.
+  // The program's code, the file's text and what the allocator keeps belong to the process.
   const std::uint64_t resident = resident_bytes();
   if (resident > report.text_bytes)
     report.process_bytes = std::max(report.process_bytes, resident - report.text_bytes);
+  report.process_bytes += unread_code_bytes();
   return {};
 }
 

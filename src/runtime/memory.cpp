@@ -7,12 +7,15 @@
 #endif
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace cyb {
 namespace {
@@ -86,6 +89,29 @@ std::uint64_t allocated_bytes() noexcept {
 
 std::uint64_t resident_bytes() {
   return field("/proc/self/status", "VmRSS:").value_or(0) * 1024;
+}
+
+std::uint64_t unread_code_bytes() {
+  std::error_code none;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", none).string();
+  if (program.empty()) return 0;
+  std::ifstream file("/proc/self/smaps");
+  std::string line;
+  std::uint64_t unread = 0, size = 0;
+  bool code = false;
+  while (std::getline(file, line)) {
+    if (line.starts_with("Size:")) size = number_at(std::string_view(line).substr(5)).value_or(0);
+    if (code && line.starts_with("Rss:")) {
+      const std::uint64_t resident = number_at(std::string_view(line).substr(4)).value_or(size);
+      unread += size - std::min(size, resident);
+    }
+    // "55d0c0000000-55d0c0800000 r-xp 00000000 fd:00 123   /path": lower-case digits begin it.
+    if (line.empty() || !std::isxdigit(static_cast<unsigned char>(line[0]))) continue;
+    if (line.find('-') == std::string::npos || std::isupper(static_cast<unsigned char>(line[0])))
+      continue;
+    code = line.find(" r-xp ") != std::string::npos && line.ends_with(program);
+  }
+  return unread * 1024;
 }
 
 std::uint64_t peak_resident_bytes() {

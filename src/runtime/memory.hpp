@@ -39,6 +39,9 @@ std::uint64_t allocated_bytes() noexcept;
 /// Resident size now (VmRSS); 0 when unknown.
 std::uint64_t resident_bytes();
 
+/// Code of this program that is not resident yet, and will be where it is used; 0 when unknown.
+std::uint64_t unread_code_bytes();
+
 /// Largest resident size since the start (VmHWM); 0 when unknown.
 std::uint64_t peak_resident_bytes();
 
