@@ -200,6 +200,12 @@ bool Tokenizer::is_eos(std::int32_t id) const noexcept {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+std::shared_ptr<const text::TokenTrie> Tokenizer::trie() const {
+  std::call_once(impl_->trie_once,
+                 [this] { impl_->trie = std::make_shared<const text::TokenTrie>(*this); });
+  return impl_->trie;
+}
+
 const TokenizerConfig& Tokenizer::config() const noexcept {
   return impl_->config;
 }

@@ -16,6 +16,10 @@
 
 namespace cyb {
 
+namespace text {
+class TokenTrie;
+}
+
 struct EncodeOptions {
   bool parse_special = false;  // control tokens written in the text are matched
   bool add_special = true;     // add BOS and EOS where the config says so
@@ -80,6 +84,9 @@ class Tokenizer {
   bool is_control(std::int32_t id) const noexcept;
   /// One of eos_token_ids.
   bool is_eos(std::int32_t id) const noexcept;
+
+  /// The pieces of all tokens that are text, as a tree; built at the first call.
+  std::shared_ptr<const text::TokenTrie> trie() const;
 
   const TokenizerConfig& config() const noexcept;
   const Vocabulary& vocabulary() const noexcept;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
+#include "text/grammar/token_trie.hpp"
 #include "text/pipeline/pipeline.hpp"
 #include "text/pretokenizers/pretokenizer.hpp"
 #include "text/tokenizer.hpp"
@@ -25,6 +27,8 @@ struct Tokenizer::Impl {
   std::unique_ptr<text::Pipeline> pipeline;
   text::NextPiece next_piece = nullptr;
   std::vector<bool> control;  // [V]
+  std::once_flag trie_once;
+  std::shared_ptr<const text::TokenTrie> trie;
 
   Result<void> build(TokenizerParts parts);
   /// A user-defined token of a sentencepiece model: matched in the text as it was normalised.

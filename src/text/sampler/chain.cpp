@@ -44,7 +44,8 @@ Chain::Chain(std::size_t vocab_size) {
   scored_.reserve(vocab_size);
 }
 
-bool Chain::load(std::span<const float> logits, std::span<const LogitBias> bias) {
+bool Chain::load(std::span<const float> logits, std::span<const LogitBias> bias,
+                 std::span<const std::uint64_t> allowed) {
   items_.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
     items_[i] = {static_cast<double>(logits[i]) + 0.0, static_cast<std::int32_t>(i)};
@@ -56,6 +57,12 @@ bool Chain::load(std::span<const float> logits, std::span<const LogitBias> bias)
     banned = banned || std::isinf(b.bias);
   }
   if (banned) std::erase_if(items_, [](const Candidate& c) { return c.logit == -kInfinity; });
+  if (!allowed.empty()) {
+    std::erase_if(items_, [&](const Candidate& c) {
+      const std::size_t id = static_cast<std::size_t>(c.id);
+      return (allowed[id / 64] >> (id % 64) & 1) == 0;
+    });
+  }
   sorted_ = false;
   return !items_.empty();
 }

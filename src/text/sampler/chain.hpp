@@ -22,9 +22,10 @@ class Chain {
   Chain() = default;
   explicit Chain(std::size_t vocab_size);
 
-  /// All tokens with their raw logits plus `bias`; a token of bias -inf is no candidate. False:
-  /// none is left.
-  bool load(std::span<const float> logits, std::span<const LogitBias> bias);
+  /// All tokens with their raw logits plus `bias`; a token of bias -inf is no candidate, nor one
+  /// whose bit in `allowed` is 0 (empty: all are allowed). False: none is left.
+  bool load(std::span<const float> logits, std::span<const LogitBias> bias,
+            std::span<const std::uint64_t> allowed = {});
 
   /// l' = l R for l < 0, l / R else (Keskar et al. 2019, with the sign rule of transformers'
   /// RepetitionPenaltyLogitsProcessor); then l' - count * frequency - presence (OpenAI's

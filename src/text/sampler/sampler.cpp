@@ -154,6 +154,7 @@ void Sampler::select(std::span<const float> logits, std::size_t count) {
   best_.clear();
   float floor = -std::numeric_limits<float>::infinity();
   for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (logits[id] == -std::numeric_limits<float>::infinity()) continue;  // not allowed
     // A logit equal to the floor has a higher id than those kept, so it loses.
     if (!(logits[id] > floor) && best_.size() >= count) continue;
     best_.push_back(key_of(logits[id], id));
@@ -230,12 +231,35 @@ Result<void> Sampler::check_logits(std::span<const float> logits) const {
   return check_finite(logits);
 }
 
+Result<void> Sampler::check_allowed(std::span<const std::uint64_t> allowed) const {
+  if (allowed.empty()) return {};
+  if (allowed.size() != (static_cast<std::size_t>(vocab_size_) + 63) / 64)
+    return fail(invalid_input("the mask of allowed tokens is not of the vocabulary's size"));
+  if (std::ranges::any_of(allowed, [](std::uint64_t word) { return word != 0; })) return {};
+  return fail(
+      invalid_input("no token of the vocabulary may come next: it has none for what the grammar "
+                    "asks for here"));
+}
+
+std::span<const float> Sampler::only_allowed(std::span<const float> logits,
+                                             std::span<const std::uint64_t> allowed) {
+  if (allowed.empty()) return logits;
+  masked_.resize(logits.size());
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    const bool is_allowed = (allowed[id / 64] >> (id % 64) & 1) != 0;
+    masked_[id] = is_allowed ? logits[id] : -std::numeric_limits<float>::infinity();
+  }
+  return masked_;
+}
+
 Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::uint32_t position,
-                                     std::uint32_t row) {
+                                     std::uint32_t row, std::span<const std::uint64_t> allowed) {
   CYB_TRY(check_logits(logits));
-  if (!plain_) return sample_chain(logits, position, row);
-  const std::span<const float> adjusted = penalised(logits);
+  CYB_TRY(check_allowed(allowed));
+  if (!plain_) return sample_chain(logits, position, row, allowed);
+  std::span<const float> adjusted = penalised(logits);
   if (!work_.empty() && !seen_.empty()) CYB_TRY(check_finite(adjusted));
+  adjusted = only_allowed(adjusted, allowed);
   const std::int32_t best = first_max(adjusted);
   if (config_.temperature == 0.0) return best;
   return draw(adjusted, adjusted[static_cast<std::size_t>(best)],
@@ -244,8 +268,8 @@ Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::uint32_
 
 /// All samplers but the draw; of a greedy answer only what changes the logits' order.
 Result<void> Sampler::run_chain(std::span<const float> logits, std::uint32_t position,
-                                std::uint32_t row) {
-  if (!chain_.load(logits, config_.logit_bias)) {
+                                std::uint32_t row, std::span<const std::uint64_t> allowed) {
+  if (!chain_.load(logits, config_.logit_bias, allowed)) {
     return fail(invalid_input("the logit bias bans every token"));
   }
   const bool greedy = config_.temperature == 0.0;
@@ -266,8 +290,9 @@ Result<void> Sampler::run_chain(std::span<const float> logits, std::uint32_t pos
 }
 
 Result<std::int32_t> Sampler::sample_chain(std::span<const float> logits, std::uint32_t position,
-                                           std::uint32_t row) {
-  CYB_TRY(run_chain(logits, position, row));
+                                           std::uint32_t row,
+                                           std::span<const std::uint64_t> allowed) {
+  CYB_TRY(run_chain(logits, position, row, allowed));
   if (config_.temperature == 0.0) return chain_.best();
   const text::Chain::Drawn drawn =
       chain_.draw(static_cast<double>(philox_uniform(config_.seed, position, row)));
@@ -278,13 +303,14 @@ Result<std::int32_t> Sampler::sample_chain(std::span<const float> logits, std::u
   return drawn.id;
 }
 
-Result<std::vector<Sampler::TokenProbability>> Sampler::distribution(std::span<const float> logits,
-                                                                     std::uint32_t position,
-                                                                     std::uint32_t row) {
+Result<std::vector<Sampler::TokenProbability>> Sampler::distribution(
+    std::span<const float> logits, std::uint32_t position, std::uint32_t row,
+    std::span<const std::uint64_t> allowed) {
   CYB_TRY(check_logits(logits));
+  CYB_TRY(check_allowed(allowed));
   const std::span<const float> adjusted = plain_ ? penalised(logits) : logits;
   CYB_TRY(check_finite(adjusted));
-  CYB_TRY(run_chain(adjusted, position, row));
+  CYB_TRY(run_chain(adjusted, position, row, allowed));
   if (config_.temperature == 0.0) return std::vector<TokenProbability>{{chain_.best(), 1.0}};
   const std::span<const text::Candidate> sorted = chain_.sorted();
   const std::span<const double> weights = chain_.weights();

@@ -33,10 +33,12 @@ class Sampler {
 
   /// logits [V], not changed. `position`: index of the sampled token in the sequence (prompt
   /// included); `row`: number of the answer within its request. Draws: Philox counter (position, 0,
-  /// 0, row), for XTC (position, 1, 0, row). Once per position, as mirostat learns from it. Errors:
-  /// NonFinite with the index, InvalidInput where a bias bans every token.
+  /// 0, row), for XTC (position, 1, 0, row). Once per position, as mirostat learns from it.
+  /// `allowed`: one bit per token, 64 to a word; a token of bit 0 is as if it did not exist; empty:
+  /// all are allowed. Errors: NonFinite with the index, InvalidInput where a bias or `allowed` bans
+  /// every token.
   Result<std::int32_t> sample(std::span<const float> logits, std::uint32_t position,
-                              std::uint32_t row = 0);
+                              std::uint32_t row = 0, std::span<const std::uint64_t> allowed = {});
 
   struct TokenProbability {
     std::int32_t id;
@@ -45,7 +47,8 @@ class Sampler {
   /// What sample() draws from, by (probability desc, id asc); changes nothing but scratch memory.
   /// Errors: as sample().
   Result<std::vector<TokenProbability>> distribution(std::span<const float> logits,
-                                                     std::uint32_t position, std::uint32_t row = 0);
+                                                     std::uint32_t position, std::uint32_t row = 0,
+                                                     std::span<const std::uint64_t> allowed = {});
 
   /// The `top.size()` most likely tokens of the raw distribution (no penalty, no temperature), by
   /// (logprob desc, id asc), into `top`; returns the log-probability of `chosen`. Errors:
@@ -58,9 +61,13 @@ class Sampler {
  private:
   Sampler(SamplingConfig config, std::int32_t vocab_size);
   Result<void> check_logits(std::span<const float> logits) const;
-  Result<void> run_chain(std::span<const float> logits, std::uint32_t position, std::uint32_t row);
+  Result<void> check_allowed(std::span<const std::uint64_t> allowed) const;
+  Result<void> run_chain(std::span<const float> logits, std::uint32_t position, std::uint32_t row,
+                         std::span<const std::uint64_t> allowed);
   Result<std::int32_t> sample_chain(std::span<const float> logits, std::uint32_t position,
-                                    std::uint32_t row);
+                                    std::uint32_t row, std::span<const std::uint64_t> allowed);
+  std::span<const float> only_allowed(std::span<const float> logits,
+                                      std::span<const std::uint64_t> allowed);
   std::span<const float> penalised(std::span<const float> logits);
   void select(std::span<const float> logits, std::size_t count);
   std::int32_t draw(std::span<const float> logits, float max, float uniform);
@@ -72,6 +79,7 @@ class Sampler {
   std::vector<std::int32_t> seen_;  // distinct ids, in order of appearance
   std::vector<std::uint64_t> seen_bits_;
   std::vector<float> work_;          // [V] penalised logits; empty while the penalty is off
+  std::vector<float> masked_;        // [V] -inf where not allowed; empty until it is used
   std::vector<std::uint64_t> best_;  // candidates: ordered key << 32 | id
   std::vector<double> weight_;       // exp((logit - max) / temperature) of the candidates, sorted
   std::vector<SamplerKind> active_;
