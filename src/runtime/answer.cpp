@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/memory.hpp"
+#include "text/grammar/token_masks.hpp"
 
 namespace cyb {
 namespace {
@@ -70,9 +71,11 @@ Result<Answer> Answer::create(const Engine& engine, const GenerateOptions& optio
   CYB_ASSIGN(Sampler sampler,
              Sampler::create(sampling, static_cast<std::int32_t>(engine.vocab_size())));
   Stops stops = split_stops(engine, options.stop);
+  if (options.constraint != nullptr) stops.texts.clear();
   Answer out(engine, options, std::move(sampler),
              TextStream(engine.tokenizer(), std::move(stops.texts), std::move(sink)));
   out.stop_ids_ = std::move(stops.ids);
+  if (options.constraint != nullptr) CYB_TRY(out.constrain());
   GenerateResult& result = out.result_;
   result.seed = sampling.seed;
   result.path = path_name(engine.path());
@@ -82,6 +85,46 @@ Result<Answer> Answer::create(const Engine& engine, const GenerateOptions& optio
   result.index = options.row;
   result.overflow.mode = options.overflow;
   return out;
+}
+
+Result<void> Answer::constrain() {
+  if (options_->ignore_stop_ids)
+    return fail(
+        invalid_input("an answer under a grammar ends where its text is complete: its stop "
+                      "tokens cannot be ignored"));
+  CYB_ASSIGN(const Tokenizer* tokenizer, engine_->need_tokenizer());
+  matcher_.emplace(options_->constraint->masks(tokenizer->trie()));
+  const std::uint32_t vocab = engine_->vocab_size();
+  allowed_.assign((vocab + 63) / 64, 0);
+  for (std::uint32_t id = 0; id < vocab; ++id) {
+    if (ends(static_cast<std::int32_t>(id))) end_ids_.push_back(static_cast<std::int32_t>(id));
+  }
+  return {};
+}
+
+/// Tokens of text that fit, and those that end the answer where it is complete.
+void Answer::find_allowed() {
+  matcher_->mask(allowed_);
+  const bool complete = matcher_->can_end();
+  for (const std::int32_t id : end_ids_) {
+    const std::size_t i = static_cast<std::size_t>(id);
+    const std::uint64_t one = std::uint64_t{1} << (i % 64);
+    allowed_[i / 64] = complete ? allowed_[i / 64] | one : allowed_[i / 64] & ~one;
+  }
+}
+
+std::size_t Answer::n_possible(std::span<const std::int32_t> guesses) {
+  if (!matcher_) return guesses.size();
+  std::size_t n_taken = 0, n = 0;
+  for (const std::int32_t id : guesses) {
+    const bool end = ends(id);
+    if (end ? !matcher_->can_end() : !matcher_->accept(id)) break;
+    ++n;
+    if (end) break;
+    ++n_taken;
+  }
+  matcher_->rollback(n_taken);
+  return n;
 }
 
 void Answer::begin(std::span<const std::int32_t> prompt) {
@@ -114,7 +157,8 @@ Result<void> Answer::report(std::span<const float> logits, std::int32_t id) {
 }
 
 Result<void> Answer::sample(std::span<const float> logits, std::uint32_t position) {
-  CYB_ASSIGN(next_, sampler_.sample(logits, position, result_.index));
+  if (matcher_) find_allowed();
+  CYB_ASSIGN(next_, sampler_.sample(logits, position, result_.index, allowed_));
   if (options_->logprobs && !ends(next_)) CYB_TRY(report(logits, next_));
   return {};
 }
@@ -126,7 +170,9 @@ bool Answer::take() {
   }
   result_.tokens.push_back(next_);
   sampler_.accept(next_);
-  if (stream_.push(next_)) {
+  const bool stopped = stream_.push(next_);
+  const bool complete = matcher_ && matcher_->accept(next_) && matcher_->must_end();
+  if (stopped || complete) {
     result_.finish_reason = FinishReason::kStop;
     return false;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/generation.hpp"
+#include "text/grammar/grammar.hpp"
 #include "text/stop_matcher.hpp"
 #include "text/tokenizer.hpp"
 
@@ -56,6 +57,8 @@ class Answer {
   /// Takes the drawn token into the answer. False: the answer is over, and the model need not run.
   bool take();
   std::int32_t next() const noexcept { return next_; }
+  /// How many of `guesses` for what follows the taken tokens the constraint allows, in their order.
+  std::size_t n_possible(std::span<const std::int32_t> guesses);
   void cancel() noexcept { result_.finish_reason = FinishReason::kCancelled; }
   /// A run took `ms` and gave `n` tokens.
   void add_time(double ms, std::size_t n = 1) {
@@ -76,6 +79,8 @@ class Answer {
         stream_(std::move(stream)) {}
   bool ends(std::int32_t id) const noexcept;
   Result<void> report(std::span<const float> logits, std::int32_t id);
+  Result<void> constrain();
+  void find_allowed();
 
   const Engine* engine_;
   const GenerateOptions* options_;
@@ -86,6 +91,9 @@ class Answer {
   std::vector<double> token_ms_;
   std::uint32_t most_ = 0;
   std::int32_t next_ = -1;
+  std::optional<GrammarMatcher> matcher_;
+  std::vector<std::int32_t> end_ids_;   // that end an answer under a constraint
+  std::vector<std::uint64_t> allowed_;  // [V / 64] empty without a constraint
 };
 
 }  // namespace cyb

@@ -151,7 +151,8 @@ Result<void> AnswerRun::propose(RunBudget budget) {
   CYB_ASSIGN(const std::span<const std::int32_t> guesses,
              drafter_->propose(context_, static_cast<std::uint32_t>(most - 1), answer_.sampler(),
                                position() + 1, options_->cancel));
-  step_ids_.insert(step_ids_.end(), guesses.begin(), guesses.end());
+  const auto possible = guesses.first(answer_.n_possible(guesses));
+  step_ids_.insert(step_ids_.end(), possible.begin(), possible.end());
   return {};
 }
 

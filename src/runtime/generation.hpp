@@ -18,6 +18,8 @@
 
 namespace cyb {
 
+class Grammar;
+
 /// What happens to tokens that the context does not hold. kError: a longer prompt is
 /// ContextOverflow, an answer ends with kLength. kTruncate: of a longer prompt the oldest tokens
 /// (after the begin-of-text token) are left out, so that the answer has room for max_tokens, at
@@ -49,6 +51,10 @@ struct GenerateOptions {
   std::function<void(std::uint32_t done, std::uint32_t total)> prefill_progress{};  // may be empty
   Overflow overflow = Overflow::kError;
   SpeculationOptions speculation{};
+  /// What the text must be (text/grammar/grammar.hpp). An answer that finishes with kStop fits it
+  /// as a whole; stop ids are possible exactly where the text is complete. Stop texts are not
+  /// watched: they would cut it. Log-probabilities stay those of the raw distribution.
+  std::shared_ptr<const Grammar> constraint{};
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled };
@@ -103,7 +109,8 @@ using TextSink = std::function<void(std::string_view text)>;
 
 /// Runs `prompt` (session tokens that it begins with are reused) and answers. A cancelled answer is
 /// a result, not an error; the session holds every token whose forward was completed. Errors: Busy,
-/// ContextOverflow (prompt longer than the context), InvalidInput, InvalidConfig{"sampling.*"},
+/// ContextOverflow (prompt longer than the context), InvalidInput (also a constraint with
+/// ignore_stop_ids, without a tokenizer, or one that no token fits), InvalidConfig{"sampling.*"},
 /// NonFinite, what the engine says.
 Result<GenerateResult> generate(Session& session, std::span<const std::int32_t> prompt,
                                 const GenerateOptions& options, const TextSink& on_text = {});

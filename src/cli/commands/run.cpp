@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/commands/run_tensors.hpp"
 #include "cli/generation_flags.hpp"
+#include "cli/grammar_flags.hpp"
 #include "cli/memory_text.hpp"
 #include "cli/model_flags.hpp"
 #include "cli/progress.hpp"
@@ -31,6 +32,7 @@ constexpr const char* kExamples = R"(Examples:
   git diff | cyb-llm run coder --system "You review code." --max-tokens 300
   cyb-llm run base-model --raw "Once upon a time"
   cyb-llm run smollm2 --answers 3 --temperature 1 --json "Name a colour."
+  cyb-llm run smollm2 --json-schema person.schema.json "Who wrote Faust?"
   cyb-llm run coder --speculate lookup --prompt-cache book.cache --prompt-file book.txt
   cyb-llm run detector.onnx --input images=photo.npy --output results
 Without PROMPT: standard input where it is a pipe or file, a chat where it is a terminal (/help there).
@@ -76,6 +78,7 @@ class RunCommand final : public Command {
   ModelFlags model_;
   SamplingFlags sampling_;
   GenerationFlags generation_;
+  GrammarFlags grammar_;
   ChatFlags chat_;
   TensorFlags tensors_;
   std::optional<std::string> prompt_, prompt_file_;
@@ -95,6 +98,7 @@ void RunCommand::declare(Options& options) {
       "Plain completion without a chat template; control tokens in the prompt are read as such");
   sampling_.declare(options);
   generation_.declare(options);
+  grammar_.declare(options);
   tensors_.declare(options);
   model_.declare_context(options);
   model_.declare_engine(options);
@@ -126,6 +130,8 @@ Result<int> RunCommand::run(Context& context) {
   CYB_TRY(check_chat_flags(chat_));
   CYB_TRY(sampling_.check(json_));
   CYB_TRY(generation_.check(is_chat(context)));
+  const std::vector<std::string> sampling = sampling_.given();
+  CYB_TRY(grammar_.check(std::ranges::find(sampling, "--stop") != sampling.end()));
   CYB_TRY(model_.check_kv());
   const std::stop_token stop = context.interrupts.begin();
   if (tensors_.given()) return run_tensors(context, stop);
@@ -157,6 +163,7 @@ Result<int> RunCommand::run(Context& context) {
   }
   if (!is_chat(context)) return answer(context, *engine, text);
   GenerateOptions options = sampling_.generate_options();
+  options.constraint = grammar_.grammar();
   CYB_TRY(generation_.apply(context, model_, stop, options));
   chat_.prompt_cache = generation_.prompt_cache();
   return run_chat(context, engine, chat_, options);
@@ -165,6 +172,7 @@ Result<int> RunCommand::run(Context& context) {
 Result<int> RunCommand::run_tensors(Context& context, std::stop_token stop) {
   std::vector<std::string> text_only = sampling_.given();
   for (std::string& name : generation_.given()) text_only.push_back(std::move(name));
+  for (std::string& name : grammar_.given()) text_only.push_back(std::move(name));
   if (prompt_) text_only.emplace_back("a prompt");
   if (prompt_file_) text_only.emplace_back("--prompt-file");
   if (chat_.system) text_only.emplace_back("--system");
@@ -265,6 +273,7 @@ Result<int> RunCommand::answer(Context& context, Engine& engine, const std::stri
   if (!generation_.may_overflow()) CYB_TRY(check_context(engine, ids.size(), "the prompt"));
   Session session(engine.shared_from_this());
   GenerateOptions options = sampling_.generate_options();
+  options.constraint = grammar_.grammar();
   CYB_TRY(generation_.apply(context, model_, context.interrupts.begin(), options));
   CYB_TRY(add_preset_stops(engine, chat_, options.stop));
   if (generation_.prompt_cache()) {
