@@ -56,7 +56,12 @@ TEST(AttentionConformance, RopeRulesOfTheLengthEqualTheReferenceOnEveryExactTarg
       const auto want = reference.run({{0, 0, part(0, n)}});
       // kDynamic is the plain rope up to the original length; kLonger's tables are others.
       const bool is_plain = rule == RopeRule::kDynamic && n <= 6;
-      EXPECT_EQ(want == other.run({{0, 0, part(0, n)}}), is_plain) << n;
+      const double apart = error_of(want, other.run({{0, 0, part(0, n)}}));
+      if (is_plain) {  // its frequencies are computed, the others read from a table
+        EXPECT_LE(apart, kLayerF32) << n;
+      } else {
+        EXPECT_GT(apart, 10 * kLayerF32) << n;
+      }
       for (const Target& target : all_targets()) {
         if (target.backend->numeric_mode() != NumericMode::kExact) continue;
         TinyRunner runner(target.backend, model, DType::kF32, kPageTokens);

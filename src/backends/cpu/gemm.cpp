@@ -16,6 +16,7 @@ constexpr std::size_t kLine = 64;
 // From this many outputs on (vocabulary heads) q8 weights meet activations in two int8 levels:
 // logits feel every rounding, and the second level costs little where memory is the limit.
 constexpr std::size_t kFineOutputs = 16384;
+constexpr std::size_t kHeadWidening = 5;  // feed-forward parts of large models widen by less
 // So do block weights of products that widen by no more than this: those of attention, whose
 // scores feel every rounding, and those back to the residual stream, whose inputs have outliers.
 // That leaves the wide half of the feed-forward part in one level.
@@ -32,8 +33,10 @@ void rounding_error(const std::uint8_t* record, std::size_t n, std::size_t t, co
   }
 }
 
+/// By the shape alone: fused and single products round alike.
 bool wants_two_levels(const CpuWeight& weight, std::size_t k) {
-  if (weight.n_out() >= kFineOutputs) return weight.format() == PanelFormat::kQ8;
+  const bool head = weight.n_out() >= kFineOutputs && weight.n_out() > kHeadWidening * k;
+  if (head) return weight.format() == PanelFormat::kQ8;
   return is_block_format(weight.format()) && weight.n_out() <= kFineWidening * k;
 }
 
@@ -59,7 +62,7 @@ Gemm::Gemm(GemmSpec spec, std::size_t max_rows, Build& build)
       if (w == nullptr) continue;
       (is_block_format(w->format()) && !exact_ ? q8_ : f32_) = true;
     }
-    if (!exact_ && part.gate == nullptr && wants_two_levels(*part.weight, k_)) levels_ = 2;
+    if (!exact_ && wants_two_levels(*part.weight, k_)) levels_ = 2;
     const std::size_t bytes =
         part.weight->panel_size() + (part.gate != nullptr ? part.gate->panel_size() : 0);
     cost.insert(cost.end(), part.weight->n_panels(), bytes);
