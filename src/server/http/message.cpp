@@ -1,0 +1,55 @@
+// Small look-ups; no parsing.
+#include "server/http/message.hpp"
+
+#include <algorithm>
+
+namespace cyb::http {
+namespace {
+
+char lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+}  // namespace
+
+bool same_name(std::string_view a, std::string_view b) noexcept {
+  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string_view RequestHead::path() const noexcept {
+  return std::string_view(target).substr(0, target.find_first_of("?#"));
+}
+
+std::vector<std::string_view> RequestHead::values(std::string_view name) const {
+  std::vector<std::string_view> out;
+  for (const Header& header : headers) {
+    if (same_name(header.name, name)) out.emplace_back(header.value);
+  }
+  return out;
+}
+
+std::string_view status_text(unsigned status) noexcept {
+  static constexpr std::pair<unsigned, std::string_view> kTexts[] = {
+      {200, "OK"},
+      {400, "Bad Request"},
+      {401, "Unauthorized"},
+      {403, "Forbidden"},
+      {404, "Not Found"},
+      {405, "Method Not Allowed"},
+      {408, "Request Timeout"},
+      {413, "Content Too Large"},
+      {415, "Unsupported Media Type"},
+      {429, "Too Many Requests"},
+      {431, "Request Header Fields Too Large"},
+      {499, "Client Closed Request"},
+      {500, "Internal Server Error"},
+      {501, "Not Implemented"},
+      {503, "Service Unavailable"},
+  };
+  for (const auto& [code, text] : kTexts) {
+    if (code == status) return text;
+  }
+  return "";
+}
+
+}  // namespace cyb::http

@@ -1,0 +1,68 @@
+// Requests, responses and the exchange that answers one: what routes see of HTTP.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cyb::http {
+
+struct Header {
+  std::string name, value;
+};
+
+/// What comes before the body.
+struct RequestHead {
+  std::string method, target;
+  std::vector<Header> headers;
+  unsigned version = 11;      // 10 or 11
+  std::string local_address;  // that the connection came in on, without port
+  bool keep_alive = true;
+
+  /// The path, without the query.
+  std::string_view path() const noexcept;
+  /// Values of the header (any case), in order.
+  std::vector<std::string_view> values(std::string_view name) const;
+};
+
+struct Request : RequestHead {
+  std::string body;
+};
+
+struct Response {
+  unsigned status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::vector<Header> headers{};
+};
+
+/// "Not Found" of 404; "" of a status that the server never sends.
+std::string_view status_text(unsigned status) noexcept;
+/// ASCII, any case.
+bool same_name(std::string_view a, std::string_view b) noexcept;
+
+/// One request to be answered, by any thread: either respond(), or begin(), any number of write()
+/// and end(). Dropped without an answer it becomes a 500. Nothing here waits.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual const Request& request() const noexcept = 0;
+  virtual void respond(Response response) = 0;
+  /// The head of an answer whose body follows in pieces; `head.body` is the first piece.
+  virtual void begin(Response head) = 0;
+  /// False: nobody reads this any more, or so slowly that the bounded buffer is full; the
+  /// connection is closed then.
+  virtual bool write(std::string_view piece) = 0;
+  virtual void end() = 0;
+  /// Gives up in the middle: the connection closes and the client sees that the body is not whole.
+  virtual void abort() = 0;
+  /// Called once, from any thread, as soon as the client is gone before the answer is complete; at
+  /// once where it is gone already.
+  virtual void on_gone(std::function<void()> callback) = 0;
+};
+
+}  // namespace cyb::http
