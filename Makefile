@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo "make demo         set up, build, get a small real model (94 MiB), answer a prompt"
 	@echo "make test         build and run the tests and gates"
-	@echo "make test-slow    all real models, ONNX, sanitizers, forced regimes (PARTS=\"tests onnx tokenizers asan tsan regimes\")"
+	@echo "make test-slow    all real models, ONNX, sanitizers, forced regimes (PARTS=\"tests clients onnx tokenizers asan tsan regimes\")"
 	@echo "make bench        micro benchmarks and cyb-llm bench"
 	@echo "make bench-peers  cyb-llm in alternation with llama.cpp, the tokenizers package, and on ONNX models with ONNX Runtime and OpenVINO"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"

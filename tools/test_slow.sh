@@ -2,18 +2,18 @@
 # The slow suite: all tests with all real models, ONNX and tokenizers against other implementations, everything under ASan+UBSan, the
 # threaded tests under TSan, and the whole suite again under forced regimes (CYB_BACKEND, CYB_PATH, CYB_ISA, CYB_THREADS).
 # Ends with a list of what passed.
-# usage: tools/test_slow.sh [tests] [onnx] [tokenizers] [asan] [tsan] [regimes]      (default: all of them)
+# usage: tools/test_slow.sh [tests] [clients] [onnx] [tokenizers] [asan] [tsan] [regimes]      (default: all of them)
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 jobs=${JOBS:-$(nproc)}
 passed=""
 failed=""
-parts=${*:-tests onnx tokenizers asan tsan regimes}
+parts=${*:-tests clients onnx tokenizers asan tsan regimes}
 for part in $parts; do
   case $part in
-    tests | onnx | tokenizers | asan | tsan | regimes) ;;
-    *) echo "test_slow: $part is none of: tests onnx tokenizers asan tsan regimes" >&2; exit 1 ;;
+    tests | clients | onnx | tokenizers | asan | tsan | regimes) ;;
+    *) echo "test_slow: $part is none of: tests clients onnx tokenizers asan tsan regimes" >&2; exit 1 ;;
   esac
 done
 wanted() { case " $parts " in *" $1 "*) true ;; *) false ;; esac; }
@@ -38,8 +38,13 @@ files() { CYB_TOKENIZER_FILES="build/tokenizer_files" build/release/tests/test_i
 regime() { env "$@" ctest --test-dir build/release -j "$jobs" --output-on-failure -LE slow -E '^gate_|fuzz_replay|^aarch64'; }
 
 python3 tools/fetch_models.py all >/dev/null
-if wanted tests || wanted onnx || wanted tokenizers || wanted regimes; then step "build release" build release; fi
+if wanted tests || wanted clients || wanted onnx || wanted tokenizers || wanted regimes; then step "build release" build release; fi
 if wanted tests; then step "all tests, all real models" suite release; fi
+if wanted clients; then
+  step "packages of clients" tools/venv.sh clients
+  step "the openai package" build/venv-clients/bin/python tests/e2e/clients/openai_client.py \
+    --program build/release/cyb-llm "$(python3 tools/fetch_models.py smollm2)"
+fi
 if wanted onnx; then
   step "packages for ONNX" tools/venv.sh onnx
   step "ONNX backend cases" onnx run.py --driver build/release/tests/onnx_driver

@@ -34,6 +34,7 @@ struct Globals {
 constexpr const char* kFooter = R"(Start here:
   cyb-llm run MODEL "What is gravity?"    one answer
   cyb-llm run MODEL                       a chat
+  cyb-llm serve MODEL                     a server for the clients of OpenAI's API
 MODEL is a .model file, a GGUF or ONNX file or a Hugging Face folder (imported into the store once), or a name or id in the store.
 
 Exit codes: 0 ok, 1 usage or input, 2 format or configuration, 3 not supported, 4 memory, device or file, 5 cancelled,

@@ -8,7 +8,7 @@ namespace {
 
 const std::vector<std::string> kCommands = {"run",    "import", "tokenize", "logits", "perplexity",
                                             "info",   "verify", "check",    "list",   "backends",
-                                            "limits", "bench",  "plan"};
+                                            "limits", "bench",  "plan",  "serve"};
 
 TEST(Usage, HelpOfEveryCommand) {
   const Program program;

@@ -255,14 +255,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   }
   void write() {
     if (handling_) arm(shared_->options.write_timeout);
-    socket_.async_write_some(
-        asio::buffer(writing_.data() + written_, writing_.size() - written_),
-        [self = shared_from_this()](const Code& code, std::size_t n) {
-          if (self->closed_) return;
-          if (code) return self->close();
-          self->written_ += n;
-          self->written_ == self->writing_.size() ? self->flush() : self->write();
-        });
+    socket_.async_write_some(asio::buffer(writing_.data() + written_, writing_.size() - written_),
+                             [self = shared_from_this()](const Code& code, std::size_t n) {
+                               if (self->closed_) return;
+                               if (code) return self->close();
+                               self->written_ += n;
+                               self->written_ == self->writing_.size() ? self->flush()
+                                                                       : self->write();
+                             });
   }
   void finished() {
     disarm();
@@ -358,23 +358,15 @@ class LiveExchange final : public Exchange {
     connection_->close_soon(false);
   }
   void on_gone(std::function<void()> callback) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!gone_) {
-        callback_ = std::move(callback);
-        return;
-      }
-    }
-    callback();
+    const std::lock_guard lock(mutex_);
+    if (gone_ && callback) return callback();
+    callback_ = std::move(callback);
   }
+  /// The callback runs under the lock, so that on_gone({}) knows it is not running any more.
   void tell_gone() {
-    std::function<void()> callback;
-    {
-      const std::lock_guard lock(mutex_);
-      gone_ = true;
-      callback = std::exchange(callback_, nullptr);
-    }
-    if (callback) callback();
+    const std::lock_guard lock(mutex_);
+    gone_ = true;
+    if (callback_) std::exchange(callback_, nullptr)();
   }
 
  private:

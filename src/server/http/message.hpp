@@ -61,7 +61,8 @@ class Exchange {
   /// Gives up in the middle: the connection closes and the client sees that the body is not whole.
   virtual void abort() = 0;
   /// Called once, from any thread, as soon as the client is gone before the answer is complete; at
-  /// once where it is gone already.
+  /// once where it is gone already. An empty one takes it back: it does not run after that. It must
+  /// not call the exchange.
   virtual void on_gone(std::function<void()> callback) = 0;
 };
 

@@ -1,0 +1,126 @@
+// Keys are compared by their digests, all of them, without an early end.
+#include "server/access.hpp"
+
+#include <algorithm>
+
+namespace cyb::server {
+namespace {
+
+constexpr std::size_t kLeastKeyBytes = 16;
+
+/// "[::1]:80" -> "::1"; nullopt where it is not host[:port].
+std::optional<std::string_view> host_name(std::string_view authority) {
+  std::string_view name = authority, port;
+  if (authority.starts_with('[')) {
+    const std::size_t end = authority.find(']');
+    if (end == std::string_view::npos) return std::nullopt;
+    name = authority.substr(1, end - 1);
+    port = authority.substr(end + 1);
+  } else if (const std::size_t at = authority.find(':'); at != std::string_view::npos) {
+    name = authority.substr(0, at);
+    port = authority.substr(at);
+  }
+  const bool digits = std::ranges::all_of(port.substr(port.empty() ? 0 : 1),
+                                          [](char c) { return c >= '0' && c <= '9'; });
+  if (name.empty() || (!port.empty() && port[0] != ':') || !digits) return std::nullopt;
+  return name;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+bool same_digest(const Digest& a, const Digest& b) noexcept {
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+}  // namespace
+
+Result<std::vector<Digest>> read_keys(std::string_view text, std::string_view path) {
+  std::vector<Digest> keys;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view key = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (key.empty() || key.starts_with('#')) continue;
+    const bool visible = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7F; });
+    if (key.size() < kLeastKeyBytes || !visible) {
+      return fail(invalid_input(std::string(path) + ": line " + std::to_string(line) +
+                                " is no key: at least 16 visible ASCII characters"));
+    }
+    keys.push_back(blake3(key));
+  }
+  if (keys.empty()) return fail(invalid_input(std::string(path) + " has no keys"));
+  return keys;
+}
+
+bool Access::knows_host(std::string_view host, const http::RequestHead& head) const {
+  static constexpr std::string_view kLoopback[] = {"localhost", "127.0.0.1", "::1"};
+  const auto same = [host](std::string_view name) { return http::same_name(name, host); };
+  return std::ranges::any_of(kLoopback, same) || same(options_.host) || same(head.local_address) ||
+         std::ranges::any_of(options_.more_hosts, same);
+}
+
+std::optional<ApiError> Access::check_host(const http::RequestHead& head) const {
+  const auto hosts = head.values("host");
+  if (hosts.empty() && head.version == 10) return std::nullopt;
+  if (hosts.size() != 1) return ApiError{400, "One Host header is needed.", "bad_host"};
+  const auto name = host_name(hosts[0]);
+  if (!name) return ApiError{400, "The Host header is malformed.", "bad_host"};
+  if (knows_host(*name, head)) return std::nullopt;
+  return ApiError{403, "This server does not answer to that Host.", "host_not_allowed"};
+}
+
+std::optional<ApiError> Access::check_origin(const http::RequestHead& head) const {
+  for (std::string_view origin : head.values("origin")) {
+    const ApiError refused{403, "Requests of other origins are not allowed.", "origin_not_allowed"};
+    if (origin.starts_with("http://")) {
+      origin.remove_prefix(7);
+    } else if (origin.starts_with("https://")) {
+      origin.remove_prefix(8);
+    } else {
+      return refused;
+    }
+    const auto hosts = head.values("host");
+    // The same host and port as the request itself: a page that this server gave out.
+    if (hosts.size() != 1 || !http::same_name(origin, hosts[0])) return refused;
+  }
+  return std::nullopt;
+}
+
+std::size_t Access::key_number(const http::RequestHead& head) const {
+  const auto values = head.values("authorization");
+  if (values.size() != 1) return 0;
+  std::string_view value = values[0];
+  if (value.size() < 7 || !http::same_name(value.substr(0, 7), "bearer ")) return 0;
+  const Digest given = blake3(trimmed(value.substr(7)));
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < options_.keys.size(); ++i) {
+    if (same_digest(given, options_.keys[i])) number = i + 1;
+  }
+  return number;
+}
+
+std::optional<ApiError> Access::check(const http::RequestHead& head, bool open) const {
+  if (auto error = check_host(head)) return error;
+  if (auto error = check_origin(head)) return error;
+  if (!open && !options_.keys.empty() && key_number(head) == 0) {
+    return ApiError{401, "A valid API key is needed: Authorization: Bearer KEY.",
+                    "invalid_api_key"};
+  }
+  if (head.method != "POST") return std::nullopt;
+  // A form on a web page cannot send this type.
+  const auto types = head.values("content-type");
+  const std::string_view type =
+      types.size() == 1 ? trimmed(types[0].substr(0, types[0].find(';'))) : std::string_view();
+  if (http::same_name(type, "application/json")) return std::nullopt;
+  return ApiError{415, "Content-Type must be application/json.", "unsupported_media_type"};
+}
+
+}  // namespace cyb::server

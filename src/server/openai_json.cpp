@@ -1,0 +1,187 @@
+// Written by hand: a chunk is made for every token of every stream.
+#include "server/openai_json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "base/json_text.hpp"
+#include "base/utf8.hpp"
+#include "text/tokenizer.hpp"
+
+namespace cyb::server {
+namespace {
+
+constexpr double kNever = -9999.0;  // what the API writes for a probability of 0
+
+double shown(float logprob) noexcept {
+  return std::isfinite(logprob) ? static_cast<double>(logprob) : kNever;
+}
+
+/// Control tokens have a name and no text.
+std::string token_bytes(const Tokenizer* tokenizer, std::int32_t id) {
+  if (tokenizer == nullptr) return std::to_string(id);
+  if (tokenizer->is_control(id) && tokenizer->vocabulary().contains(id)) {
+    return std::string(tokenizer->vocabulary().text(id));
+  }
+  return std::string(tokenizer->piece(id));
+}
+
+std::string chat_token(const std::string& bytes, float logprob) {
+  std::string list;
+  for (const char c : bytes) {
+    fmt::format_to(std::back_inserter(list), "{}{}", list.empty() ? "" : ",",
+                   static_cast<unsigned>(static_cast<unsigned char>(c)));
+  }
+  return fmt::format(R"("token":{},"logprob":{},"bytes":[{}])", json_quote(bytes), shown(logprob),
+                     list);
+}
+
+/// A token that is no whole text is named by its bytes.
+std::string completion_token(const std::string& bytes) {
+  if (utf8_find_invalid(bytes) == std::string_view::npos) return json_quote(bytes);
+  std::string out = "bytes:";
+  for (const char c : bytes) {
+    fmt::format_to(std::back_inserter(out), "\\x{:02x}",
+                   static_cast<unsigned>(static_cast<unsigned char>(c)));
+  }
+  return json_quote(out);
+}
+
+std::uint64_t n_characters(std::string_view bytes) noexcept {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      bytes, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string head(const AnswerFrame& frame, bool chunk) {
+  const std::string_view object = !frame.chat ? "text_completion"
+                                  : chunk     ? "chat.completion.chunk"
+                                              : "chat.completion";
+  return fmt::format(
+      R"({{"id":{},"object":"{}","created":{},"model":{},"system_fingerprint":"{}","choices":[)",
+      json_quote(frame.id), object, frame.created, json_quote(frame.model), frame.fingerprint);
+}
+
+std::string tail(const AnswerFrame& frame, const std::string& recipe) {
+  return fmt::format("]{}{}{}}}", frame.usage_to_come ? R"(,"usage":null)" : "",
+                     recipe.empty() ? "" : R"(,"cyb_llm":)", recipe);
+}
+
+std::string usage_json(std::span<const GenerateResult> results) {
+  std::size_t n_answer = 0;
+  for (const GenerateResult& result : results) n_answer += result.tokens.size();
+  const GenerateResult& first = results.front();
+  return fmt::format(
+      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
+      first.prompt_tokens, n_answer, first.prompt_tokens + n_answer, first.reused_tokens);
+}
+
+std::string_view reason_text(FinishReason reason) noexcept {
+  return reason == FinishReason::kLength ? "length" : "stop";
+}
+
+}  // namespace
+
+std::string LogprobsJson::chat_object(std::span<const TokenReport> tokens) const {
+  std::string out = R"({"content":[)";
+  for (const TokenReport& token : tokens) {
+    if (&token != tokens.data()) out += ',';
+    out += '{' + chat_token(token_bytes(frame_->tokenizer, token.id), token.logprob) +
+           R"(,"top_logprobs":[)";
+    for (const TokenLogprob& rival : token.top) {
+      if (&rival != token.top.data()) out += ',';
+      out += '{' + chat_token(token_bytes(frame_->tokenizer, rival.id), rival.logprob) + '}';
+    }
+    out += "]}";
+  }
+  return out + R"(],"refusal":null})";
+}
+
+std::string LogprobsJson::completion_object(std::span<const TokenReport> tokens) {
+  std::string texts, values, tops, offsets;
+  for (const TokenReport& token : tokens) {
+    const char* comma = &token == tokens.data() ? "" : ",";
+    const std::string bytes = token_bytes(frame_->tokenizer, token.id);
+    texts += comma + completion_token(bytes);
+    values += fmt::format("{}{}", comma, shown(token.logprob));
+    offsets += fmt::format("{}{}", comma, offset_);
+    std::string top;
+    for (const TokenLogprob& rival : token.top) {
+      top += fmt::format("{}{}:{}", top.empty() ? "" : ",",
+                         completion_token(token_bytes(frame_->tokenizer, rival.id)),
+                         shown(rival.logprob));
+    }
+    tops += fmt::format("{}{{{}}}", comma, top);
+    offset_ += n_characters(token.token);
+  }
+  return fmt::format(
+      R"({{"tokens":[{}],"token_logprobs":[{}],"top_logprobs":[{}],"text_offset":[{}]}})", texts,
+      values, tops, offsets);
+}
+
+std::string LogprobsJson::next(std::span<const TokenReport> tokens) {
+  return frame_->chat ? chat_object(tokens) : completion_object(tokens);
+}
+
+std::string answer_object(const AnswerFrame& frame, std::span<const GenerateResult> results) {
+  std::string out = head(frame, false);
+  for (const GenerateResult& result : results) {
+    if (&result != results.data()) out += ',';
+    const std::string logprobs =
+        frame.logprobs ? LogprobsJson(frame).next(result.logprobs) : std::string("null");
+    const std::string content = json_quote(result.text);
+    out += fmt::format(R"({{"index":{},)", result.index);
+    out += frame.chat
+               ? R"("message":{"role":"assistant","content":)" + content + R"(,"refusal":null})"
+               : R"("text":)" + content;
+    out += fmt::format(R"(,"logprobs":{},"finish_reason":"{}"}})", logprobs,
+                       reason_text(result.finish_reason));
+  }
+  return out + R"(],"usage":)" + usage_json(results) + R"(,"cyb_llm":)" +
+         recipe_json(results.front()) + "}";
+}
+
+std::string role_chunk(const AnswerFrame& frame, std::uint32_t index) {
+  return head(frame, true) +
+         fmt::format(
+             R"({{"index":{},"delta":{{"role":"assistant","content":""}},"logprobs":null,"finish_reason":null}})",
+             index) +
+         tail(frame, {});
+}
+
+std::string text_chunk(const AnswerFrame& frame, std::uint32_t index, std::string_view text,
+                       const std::string& logprobs) {
+  return head(frame, true) +
+         fmt::format(R"({{"index":{},{}{}{},"logprobs":{},"finish_reason":null}})", index,
+                     frame.chat ? R"("delta":{"content":)" : R"("text":)", json_quote(text),
+                     frame.chat ? "}" : "", logprobs.empty() ? "null" : logprobs) +
+         tail(frame, {});
+}
+
+std::string finish_chunk(const AnswerFrame& frame, std::uint32_t index, FinishReason reason,
+                         const std::string& recipe) {
+  return head(frame, true) +
+         fmt::format(R"({{"index":{},{},"logprobs":null,"finish_reason":"{}"}})", index,
+                     frame.chat ? R"("delta":{})" : R"("text":"")", reason_text(reason)) +
+         tail(frame, recipe);
+}
+
+std::string usage_chunk(const AnswerFrame& frame, std::span<const GenerateResult> results) {
+  return head(frame, true) + R"(],"usage":)" + usage_json(results) + "}";
+}
+
+std::string recipe_json(const GenerateResult& result) {
+  std::string out =
+      fmt::format(R"({{"seed":{},"model_id":{},"path":{},"backend":{})", result.seed,
+                  json_quote(result.model_id), json_quote(result.path), json_quote(result.backend));
+  if (const OverflowReport& o = result.overflow; o.mode != Overflow::kError) {
+    out += fmt::format(
+        R"(,"overflow":{{"mode":{},"dropped_prompt_tokens":{},"dropped_tokens":{},"shifts":{}}})",
+        json_quote(overflow_name(o.mode)), o.dropped_prompt_tokens, o.dropped_tokens, o.shifts);
+  }
+  return out + "}";
+}
+
+}  // namespace cyb::server

@@ -1,0 +1,30 @@
+// POST /v1/chat/completions and /v1/completions.
+#include "server/answer_job.hpp"
+
+namespace cyb::server {
+namespace {
+
+using Reader = ApiResult<CompletionRequest> (*)(const ChatValue&, const Served&);
+
+void answer(Service& service, const std::shared_ptr<Call>& call, Reader read) {
+  const auto body = parse_body(call->request().body);
+  if (!body) return service.respond(*call, body.error());
+  auto request = read(*body, service.served());
+  if (!request) return service.respond(*call, request.error());
+  if (call->key_number > 0) {
+    request->generate.tenant = "key " + std::to_string(call->key_number);
+  }
+  start_answer(service, call, *std::move(request));
+}
+
+}  // namespace
+
+void chat_route(Service& service, const std::shared_ptr<Call>& call) {
+  answer(service, call, read_chat_request);
+}
+
+void completions_route(Service& service, const std::shared_ptr<Call>& call) {
+  answer(service, call, read_completion_request);
+}
+
+}  // namespace cyb::server

@@ -1,0 +1,121 @@
+// POST /tokenize, /detokenize and /apply-template: the text layer alone.
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "base/json_text.hpp"
+#include "runtime/chat.hpp"
+#include "server/completion_fields.hpp"
+#include "server/service.hpp"
+#include "text/tokenizer.hpp"
+
+namespace cyb::server {
+namespace {
+
+using enum FieldType;
+
+constexpr double kMaxItems = 1e7;
+
+constexpr Field kTokenize[] = {
+    {"model", kString, FieldState::kBuilt, 1, 512},
+    {"content", kString, FieldState::kBuilt, 0, kMaxItems, "", "the text"},
+    {"add_special", kBool, FieldState::kBuilt, 0, 0, "false",
+     "BOS and EOS as the model wants them"},
+    {"parse_special", kBool, FieldState::kBuilt, 0, 0, "false", "control tokens in the text count"},
+    {"with_pieces", kBool, FieldState::kBuilt, 0, 0, "false", "{\"id\", \"piece\"} of each"},
+};
+constexpr Field kDetokenize[] = {
+    {"model", kString, FieldState::kBuilt, 1, 512},
+    {"tokens", kList, FieldState::kBuilt, 0, kMaxItems, "", "ids"},
+};
+constexpr Field kApplyTemplate[] = {
+    {"model", kString, FieldState::kBuilt, 1, 512},
+    {"messages", kList, FieldState::kBuilt, 1, kMaxMessages},
+    {"add_generation_prompt", kBool, FieldState::kBuilt, 0, 0, "true"},
+    {"chat_template_kwargs", kObject, FieldState::kBuilt, 0, 64, "{}"},
+};
+
+ApiResult<const Tokenizer*> tokenizer_of(const Fields& fields, const Service& service) {
+  CYB_API_TRY(check_model(fields, service.served()));
+  const auto tokenizer = service.served().engine.need_tokenizer();
+  if (!tokenizer) return refuse(api_error(tokenizer.error()));
+  return *tokenizer;
+}
+
+/// A byte that is no whole text is shown as its number.
+std::string piece_json(const Tokenizer& tokenizer, std::int32_t id) {
+  return fmt::format(R"({{"id":{},"piece":{}}})", id, json_quote(tokenizer.piece(id)));
+}
+
+ApiResult<std::string> tokenize(const ChatValue& body, const Service& service) {
+  CYB_API_ASSIGN(const Fields fields, check_fields(body, kTokenize));
+  CYB_API_ASSIGN(const Tokenizer* tokenizer, tokenizer_of(fields, service));
+  const auto content = fields.text("content");
+  if (!content) return refuse(bad_value("content", "is missing"));
+  const auto ids = tokenizer->encode(*content, {.parse_special = fields.is_true("parse_special"),
+                                                .add_special = fields.is_true("add_special")});
+  if (!ids) return refuse(api_error(ids.error()));
+  if (!fields.is_true("with_pieces")) {
+    return fmt::format(R"({{"tokens":[{}],"count":{}}})", fmt::join(*ids, ","), ids->size());
+  }
+  std::string out = R"({"tokens":[)";
+  for (std::size_t i = 0; i < ids->size(); ++i) {
+    out += (i == 0 ? "" : ",") + piece_json(*tokenizer, (*ids)[i]);
+  }
+  return out + fmt::format(R"(],"count":{}}})", ids->size());
+}
+
+ApiResult<std::string> detokenize(const ChatValue& body, const Service& service) {
+  CYB_API_ASSIGN(const Fields fields, check_fields(body, kDetokenize));
+  CYB_API_ASSIGN(const Tokenizer* tokenizer, tokenizer_of(fields, service));
+  const ChatValue* list = fields.find("tokens");
+  if (list == nullptr) return refuse(bad_value("tokens", "is missing"));
+  std::vector<std::int32_t> ids;
+  for (const ChatValue& item : list->items) {
+    const bool known = item.kind == ChatValue::Kind::kInt && item.integer >= 0 &&
+                       item.integer < tokenizer->vocab_size();
+    if (!known) return refuse(bad_value("tokens", "has an element that is no token id"));
+    ids.push_back(static_cast<std::int32_t>(item.integer));
+  }
+  const auto text = tokenizer->decode(ids);
+  if (!text) return refuse(api_error(text.error()));
+  return R"({"content":)" + json_quote(*text) + "}";
+}
+
+ApiResult<std::string> apply_template(const ChatValue& body, const Service& service) {
+  CYB_API_ASSIGN(const Fields fields, check_fields(body, kApplyTemplate));
+  const Engine& engine = service.served().engine;
+  CYB_API_TRY(check_model(fields, service.served()));
+  CYB_API_ASSIGN(ChatInput input, read_messages(fields, engine));
+  input.add_generation_prompt = fields.flag("add_generation_prompt").value_or(true);
+  if (engine.chat_template() == nullptr) return refuse(api_error(engine.chat_error()));
+  const auto segments = engine.chat_template()->render(std::move(input));
+  if (!segments) return refuse(api_error(segments.error()));
+  return R"({"prompt":)" + json_quote(joined_text(*segments)) + "}";
+}
+
+using Work = ApiResult<std::string> (*)(const ChatValue&, const Service&);
+
+void answer(Service& service, Call& call, Work work) {
+  const auto body = parse_body(call.request().body);
+  if (!body) return service.respond(call, body.error());
+  auto out = work(*body, service);
+  if (!out) return service.respond(call, out.error());
+  service.respond_json(call, *std::move(out));
+}
+
+}  // namespace
+
+void tokenize_route(Service& service, const std::shared_ptr<Call>& call) {
+  answer(service, *call, tokenize);
+}
+
+void detokenize_route(Service& service, const std::shared_ptr<Call>& call) {
+  answer(service, *call, detokenize);
+}
+
+void apply_template_route(Service& service, const std::shared_ptr<Call>& call) {
+  answer(service, *call, apply_template);
+}
+
+}  // namespace cyb::server

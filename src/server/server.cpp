@@ -1,0 +1,60 @@
+// The order of the end matters: workers first (they use all else), then the scheduler (its events
+// use the connections), then the connections.
+#include "server/server.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace cyb::server {
+namespace {
+
+constexpr std::size_t kMaxWork = 1024;  // requests that wait for a worker
+constexpr std::chrono::seconds kLastAnswers{30};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(std::shared_ptr<Engine> engine,
+                                              ServerOptions options) {
+  const bool open = options.service.access.keys.empty();
+  if (open && !http::is_loopback_host(options.http.host)) {
+    return fail(invalid_input(fmt::format(
+        "others reach this server at \"{}\": it needs keys (--api-key-file), or a loopback host",
+        options.http.host)));
+  }
+  std::unique_ptr<Server> out(new Server());
+  out->host_ = options.http.host;
+  options.service.access.host = options.http.host;
+  out->workers_ = std::make_unique<http::WorkerPool>(options.workers, kMaxWork);
+  out->service_ =
+      std::make_unique<Service>(std::move(engine), std::move(options.service), *out->workers_);
+  Service& service = *out->service_;
+  http::HttpHooks hooks{
+      [&service](const http::RequestHead& head) { return service.check_head(head); },
+      [&service](const std::shared_ptr<http::Exchange>& exchange) { service.handle(exchange); },
+      [&service](unsigned status) { return service.refuse(status); }};
+  CYB_ASSIGN(out->http_,
+             http::HttpServer::start(std::move(options.http), std::move(hooks), *out->workers_));
+  service.set_connections([raw = out->http_.get()] { return raw->n_connections(); });
+  service.set_ready(true);
+  return out;
+}
+
+Server::~Server() {
+  if (workers_) workers_->stop();
+  if (service_) service_->stop();
+  http_.reset();
+}
+
+std::string Server::address() const {
+  const bool v6 = host_.find(':') != std::string::npos;
+  return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", host_, v6 ? "]" : "", port());
+}
+
+bool Server::drain(std::stop_token stop) {
+  service_->set_ready(false);
+  http_->close_listener();
+  return service_->scheduler().drain(std::move(stop)) && http_->wait_closed(kLastAnswers);
+}
+
+}  // namespace cyb::server

@@ -1,0 +1,149 @@
+// Routing, and the one way out of a request: every answer has an id, a count and a line in the log.
+#include "server/service.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/hash.hpp"
+#include "base/json_text.hpp"
+#include "runtime/sampling.hpp"
+
+namespace cyb::server {
+namespace {
+
+constexpr Route kRoutes[] = {
+#define CYB_ROUTE(name, method, path, open) {#name, method, path, open, name##_route},
+#include "server/route_list.inc"
+#undef CYB_ROUTE
+};
+
+bool matches(const Route& route, std::string_view path) {
+  if (route.path.ends_with('/')) {
+    return path.size() > route.path.size() && path.starts_with(route.path);
+  }
+  return route.path == path;
+}
+
+bool takes(const Route& route, std::string_view method) {
+  return route.method == method || (method == "HEAD" && route.method == "GET");
+}
+
+struct Found {
+  const Route* route = nullptr;
+  std::string allowed;  // methods, where the path is known and the method is another
+};
+
+Found find_route(const http::RequestHead& head) {
+  Found out;
+  for (const Route& route : kRoutes) {
+    if (!matches(route, head.path())) continue;
+    if (takes(route, head.method)) {
+      out.route = &route;
+      return out;
+    }
+    out.allowed += (out.allowed.empty() ? "" : ", ") + std::string(route.method);
+  }
+  return out;
+}
+
+ApiError no_request(unsigned status) {
+  switch (status) {
+    case 408:
+      return {408, "The request did not come in time.", "request_timeout"};
+    case 413:
+      return {413, "The body is larger than 10 MiB.", "body_too_large"};
+    case 431:
+      return {431, "The header is too large.", "header_too_large"};
+    case 500:
+      return {500, "The server failed to answer this request.", "internal_error"};
+    case 503:
+      return {503, "The server has too much to do; try again later.", "overloaded"};
+    default:
+      return {400, "This is no HTTP/1.1 request.", "bad_request"};
+  }
+}
+
+}  // namespace
+
+std::int64_t unix_time() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Service::Service(std::shared_ptr<Engine> engine, ServiceOptions options, http::WorkerPool& workers)
+    : engine_(std::move(engine)),
+      options_(std::move(options)),
+      workers_(workers),
+      access_(options_.access),
+      fingerprint_("fp_" +
+                   hex(blake3(engine_->model_id() + " " + engine_->numerics())).substr(0, 16)),
+      started_(unix_time()),
+      id_base_(system_seed()),
+      scheduler_(std::make_unique<Scheduler>(engine_, options_.scheduler)) {}
+
+std::string Service::new_id(std::string_view prefix) {
+  const Digest digest = blake3(fmt::format("{} {}", id_base_, ++last_id_));
+  return std::string(prefix) + hex(digest).substr(0, 24);
+}
+
+std::optional<http::Response> Service::check_head(const http::RequestHead& head) {
+  const Found found = find_route(head);
+  std::optional<ApiError> error = access_.check(head, found.route != nullptr && found.route->open);
+  if (!error && found.route == nullptr) {
+    error = found.allowed.empty()
+                ? ApiError{404, "There is nothing at this path.", "not_found"}
+                : ApiError{405, "This path takes another method.", "method_not_allowed"};
+  }
+  if (!error) return std::nullopt;
+  http::Response out = error_response(*error);
+  if (error->status == 405) out.headers.push_back({"Allow", found.allowed});
+  Call call{nullptr, found.route, new_id("req-")};
+  out.headers.push_back({"X-Request-Id", call.id});
+  record(call, error->status);
+  return out;
+}
+
+http::Response Service::refuse(unsigned status) {
+  const Call call{nullptr, nullptr, new_id("req-")};
+  http::Response out = error_response(no_request(status));
+  out.headers.push_back({"X-Request-Id", call.id});
+  record(call, status);
+  return out;
+}
+
+void Service::handle(const std::shared_ptr<http::Exchange>& exchange) {
+  auto call = std::make_shared<Call>();
+  call->exchange = exchange;
+  call->id = new_id("req-");
+  call->route = find_route(exchange->request()).route;
+  call->key_number = access_.key_number(exchange->request());
+  if (call->route == nullptr) return;  // check_head() has refused it
+  call->route->handler(*this, call);
+}
+
+void Service::respond(Call& call, http::Response response) {
+  response.headers.push_back({"X-Request-Id", call.id});
+  const unsigned status = response.status;
+  call.exchange->respond(std::move(response));
+  record(call, status);
+}
+
+void Service::record(const Call& call, unsigned status) {
+  const std::string_view name = call.route == nullptr ? "other" : call.route->name;
+  metrics_.count_request(name, status);
+  if (!options_.log) return;
+  std::string line = fmt::format("{} {} {:.0f} ms", name, status, call.seconds() * 1e3);
+  if (call.prompt_tokens > 0) {
+    line += fmt::format(", {} + {} tokens", call.prompt_tokens, call.answer_tokens);
+  }
+  if (call.first_token_ms > 0) line += fmt::format(", first after {:.0f} ms", call.first_token_ms);
+  if (call.key_number > 0) line += fmt::format(", key {}", call.key_number);
+  if (!call.user.empty()) line += ", user " + json_quote(call.user.substr(0, 64));
+  options_.log(line + ", " + call.id);
+}
+
+}  // namespace cyb::server

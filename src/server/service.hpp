@@ -1,0 +1,116 @@
+// Service: one engine and its scheduler behind the routes, and what is counted and logged.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/scheduler.hpp"
+#include "server/access.hpp"
+#include "server/completion_request.hpp"
+#include "server/http/message.hpp"
+#include "server/http/worker_pool.hpp"
+#include "server/metrics.hpp"
+
+namespace cyb::server {
+
+class Service;
+struct Call;
+using RouteHandler = void (*)(Service&, const std::shared_ptr<Call>&);
+
+struct Route {
+  std::string_view name, method, path;
+  bool open = false;  // needs no key
+  RouteHandler handler = nullptr;
+};
+
+#define CYB_ROUTE(name, method, path, open) \
+  void name##_route(Service& service, const std::shared_ptr<Call>& call);
+#include "server/route_list.inc"
+#undef CYB_ROUTE
+
+/// One request on its way. Belongs to one thread at a time.
+struct Call {
+  std::shared_ptr<http::Exchange> exchange;
+  const Route* route = nullptr;
+  std::string id;              // "req-...", in X-Request-Id
+  std::size_t key_number = 0;  // 0: no keys
+  std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+  // For the log.
+  std::string user{};
+  std::uint64_t prompt_tokens = 0, answer_tokens = 0;
+  double first_token_ms = 0;
+
+  const http::Request& request() const noexcept { return exchange->request(); }
+  double seconds() const noexcept {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+};
+
+struct ServiceOptions {
+  std::string model_name;
+  SchedulerOptions scheduler{};
+  AccessOptions access{};
+  std::function<void(std::string_view line)> log{};  // one line a request; from any thread
+};
+
+class Service {
+ public:
+  Service(std::shared_ptr<Engine> engine, ServiceOptions options, http::WorkerPool& workers);
+
+  std::optional<http::Response> check_head(const http::RequestHead& head);
+  void handle(const std::shared_ptr<http::Exchange>& exchange);
+  /// An answer to what is no request.
+  http::Response refuse(unsigned status);
+
+  /// Answers, counts and logs.
+  void respond(Call& call, http::Response response);
+  void respond(Call& call, const ApiError& error) { respond(call, error_response(error)); }
+  void respond_json(Call& call, std::string body) {
+    respond(call, http::Response{200, "application/json", std::move(body)});
+  }
+  /// Counts and logs what was answered.
+  void record(const Call& call, unsigned status);
+
+  Scheduler& scheduler() noexcept { return *scheduler_; }
+  Metrics& metrics() noexcept { return metrics_; }
+  http::WorkerPool& workers() noexcept { return workers_; }
+  Served served() const noexcept {
+    return {scheduler_->engine(), options_.model_name, options_.scheduler.max_running};
+  }
+  /// Of model and numerics: equal ones give equal bits.
+  const std::string& fingerprint() const noexcept { return fingerprint_; }
+  std::int64_t started() const noexcept { return started_; }
+  std::string new_id(std::string_view prefix);
+  /// Before set_ready().
+  void set_connections(std::function<std::uint32_t()> count) { n_connections_ = std::move(count); }
+  std::uint32_t n_connections() const { return ready_.load() && n_connections_ ? n_connections_() : 0; }
+  bool ready() const noexcept { return ready_.load(); }
+  void set_ready(bool ready) noexcept { ready_ = ready; }
+  /// Cancels what is left; afterwards no event comes any more.
+  void stop() { scheduler_.reset(); }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  ServiceOptions options_;
+  http::WorkerPool& workers_;
+  Access access_;
+  Metrics metrics_;
+  std::string fingerprint_;
+  std::int64_t started_ = 0;
+  std::uint64_t id_base_ = 0;
+  std::atomic<std::uint64_t> last_id_{0};
+  std::atomic<bool> ready_{false};
+  std::function<std::uint32_t()> n_connections_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+/// Seconds since 1970.
+std::int64_t unix_time();
+
+}  // namespace cyb::server
