@@ -327,7 +327,7 @@ class LiveExchange final : public Exchange {
       : connection_(std::move(connection)), request_(std::move(request)) {}
   ~LiveExchange() override {
     if (stage_ == Stage::kNew) respond(connection_->shared().hooks.refuse(500));
-    if (stage_ == Stage::kBegun) abort();
+    if (stage_ == Stage::kBegun) cut_off();
   }
   LiveExchange(const LiveExchange&) = delete;
   LiveExchange& operator=(const LiveExchange&) = delete;
@@ -353,7 +353,7 @@ class LiveExchange final : public Exchange {
     if (std::exchange(stage_, Stage::kOver) != Stage::kBegun) return;
     connection_->finish(chunked_ ? "0\r\n\r\n" : "", keep_alive());
   }
-  void abort() override {
+  void cut_off() override {
     stage_ = Stage::kOver;
     connection_->close_soon(false);
   }

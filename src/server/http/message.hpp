@@ -59,7 +59,7 @@ class Exchange {
   virtual bool write(std::string_view piece) = 0;
   virtual void end() = 0;
   /// Gives up in the middle: the connection closes and the client sees that the body is not whole.
-  virtual void abort() = 0;
+  virtual void cut_off() = 0;
   /// Called once, from any thread, as soon as the client is gone before the answer is complete; at
   /// once where it is gone already. An empty one takes it back: it does not run after that. It must
   /// not call the exchange.
