@@ -205,14 +205,18 @@ TEST(HttpFields, NothingIsIgnoredInSilence) {
       EXPECT_TRUE(names.insert(field.name).second) << name << " stands twice";
       Json body = base;
       body[name] = nullptr;  // as if it were not there
-      if (!base.contains(name)) EXPECT_EQ(post(server.port(), path, body).status, 200) << name;
+      if (!base.contains(name)) {
+        EXPECT_EQ(post(server.port(), path, body).status, 200) << name;
+      }
       body[name] = field.state == server::FieldState::kOnly ? Json("other") : wrong_value(field);
       if (field.name == "prompt") body[name] = 1.5;
       reply = post(server.port(), path, body);
       EXPECT_EQ(reply.status, 400) << name;
       EXPECT_EQ(reply.json()["error"]["param"], name) << reply.body;
       const bool built = field.state == server::FieldState::kBuilt;
-      if (!built) EXPECT_EQ(reply.code(), "unsupported_parameter") << name;
+      if (!built) {
+        EXPECT_EQ(reply.code(), "unsupported_parameter") << name;
+      }
       const bool number =
           field.type == server::FieldType::kInteger || field.type == server::FieldType::kNumber;
       for (const double value : {field.min - 1, field.max + 1}) {
