@@ -278,6 +278,7 @@ ApiResult<CompletionRequest> read_chat_request(const ChatValue& body, const Serv
   CYB_API_ASSIGN(const Fields fields, check_fields(body, chat_fields()));
   CompletionRequest out;
   out.chat = true;
+  out.prompt_field = "messages";
   CYB_API_TRY(read_shared(fields, served, out));
   out.logprobs = fields.is_true("logprobs");
   const auto top = fields.integer("top_logprobs");
@@ -306,9 +307,9 @@ ApiResult<CompletionRequest> read_completion_request(const ChatValue& body, cons
   return out;
 }
 
-ApiError submit_error(const Error& error, std::size_t n_prompt, const Served& served, bool chat) {
+ApiError submit_error(const Error& error, std::size_t n_prompt, const Served& served,
+                      std::string_view field) {
   ApiError out = api_error(error);
-  const char* field = chat ? "messages" : "prompt";
   if (error.kind() == ErrorKind::kContextOverflow) {
     out.message = fmt::format("The prompt has {} tokens, the context of this server holds {}.",
                               n_prompt, served.engine.ctx_tokens());

@@ -21,6 +21,7 @@ struct Served {
 struct CompletionRequest {
   GenerateRequest generate;
   bool chat = false, stream = false, include_usage = false, logprobs = false;
+  std::string_view prompt_field = "prompt";  // the one that errors of the prompt name
   std::string user;
 };
 
@@ -33,7 +34,8 @@ ApiResult<CompletionRequest> read_completion_request(const ChatValue& body, cons
 ApiResult<ChatInput> read_messages(const Fields& fields, const Engine& engine);
 /// 404 where `model` is given and is another one.
 ApiResult<void> check_model(const Fields& fields, const Served& served);
-/// What submit() says, with both numbers where the prompt is too long.
-ApiError submit_error(const Error& error, std::size_t n_prompt, const Served& served, bool chat);
+/// What submit() says, with both numbers where the prompt, which `field` gave, is too long.
+ApiError submit_error(const Error& error, std::size_t n_prompt, const Served& served,
+                      std::string_view field);
 
 }  // namespace cyb::server

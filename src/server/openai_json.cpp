@@ -1,4 +1,4 @@
-// Written by hand: a chunk is made for every token of every stream.
+// Written by hand: log-probabilities are made for every token of every stream.
 #include "server/openai_json.hpp"
 
 #include <fmt/format.h>
@@ -55,33 +55,6 @@ std::uint64_t n_characters(std::string_view bytes) noexcept {
       bytes, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-std::string head(const AnswerFrame& frame, bool chunk) {
-  const std::string_view object = !frame.chat ? "text_completion"
-                                  : chunk     ? "chat.completion.chunk"
-                                              : "chat.completion";
-  return fmt::format(
-      R"({{"id":{},"object":"{}","created":{},"model":{},"system_fingerprint":"{}","choices":[)",
-      json_quote(frame.id), object, frame.created, json_quote(frame.model), frame.fingerprint);
-}
-
-std::string tail(const AnswerFrame& frame, const std::string& recipe) {
-  return fmt::format("]{}{}{}}}", frame.usage_to_come ? R"(,"usage":null)" : "",
-                     recipe.empty() ? "" : R"(,"cyb_llm":)", recipe);
-}
-
-std::string usage_json(std::span<const GenerateResult> results) {
-  std::size_t n_answer = 0;
-  for (const GenerateResult& result : results) n_answer += result.tokens.size();
-  const GenerateResult& first = results.front();
-  return fmt::format(
-      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
-      first.prompt_tokens, n_answer, first.prompt_tokens + n_answer, first.reused_tokens);
-}
-
-std::string_view reason_text(FinishReason reason) noexcept {
-  return reason == FinishReason::kLength ? "length" : "stop";
-}
-
 }  // namespace
 
 std::string LogprobsJson::chat_object(std::span<const TokenReport> tokens) const {
@@ -125,51 +98,17 @@ std::string LogprobsJson::next(std::span<const TokenReport> tokens) {
   return frame_->chat ? chat_object(tokens) : completion_object(tokens);
 }
 
-std::string answer_object(const AnswerFrame& frame, std::span<const GenerateResult> results) {
-  std::string out = head(frame, false);
-  for (const GenerateResult& result : results) {
-    if (&result != results.data()) out += ',';
-    const std::string logprobs =
-        frame.logprobs ? LogprobsJson(frame).next(result.logprobs) : std::string("null");
-    const std::string content = json_quote(result.text);
-    out += fmt::format(R"({{"index":{},)", result.index);
-    out += frame.chat
-               ? R"("message":{"role":"assistant","content":)" + content + R"(,"refusal":null})"
-               : R"("text":)" + content;
-    out += fmt::format(R"(,"logprobs":{},"finish_reason":"{}"}})", logprobs,
-                       reason_text(result.finish_reason));
-  }
-  return out + R"(],"usage":)" + usage_json(results) + R"(,"cyb_llm":)" +
-         recipe_json(results.front()) + "}";
+std::string_view reason_text(FinishReason reason) noexcept {
+  return reason == FinishReason::kLength ? "length" : "stop";
 }
 
-std::string role_chunk(const AnswerFrame& frame, std::uint32_t index) {
-  return head(frame, true) +
-         fmt::format(
-             R"({{"index":{},"delta":{{"role":"assistant","content":""}},"logprobs":null,"finish_reason":null}})",
-             index) +
-         tail(frame, {});
-}
-
-std::string text_chunk(const AnswerFrame& frame, std::uint32_t index, std::string_view text,
-                       const std::string& logprobs) {
-  return head(frame, true) +
-         fmt::format(R"({{"index":{},{}{}{},"logprobs":{},"finish_reason":null}})", index,
-                     frame.chat ? R"("delta":{"content":)" : R"("text":)", json_quote(text),
-                     frame.chat ? "}" : "", logprobs.empty() ? "null" : logprobs) +
-         tail(frame, {});
-}
-
-std::string finish_chunk(const AnswerFrame& frame, std::uint32_t index, FinishReason reason,
-                         const std::string& recipe) {
-  return head(frame, true) +
-         fmt::format(R"({{"index":{},{},"logprobs":null,"finish_reason":"{}"}})", index,
-                     frame.chat ? R"("delta":{})" : R"("text":"")", reason_text(reason)) +
-         tail(frame, recipe);
-}
-
-std::string usage_chunk(const AnswerFrame& frame, std::span<const GenerateResult> results) {
-  return head(frame, true) + R"(],"usage":)" + usage_json(results) + "}";
+std::string usage_json(std::span<const Answer> answers) {
+  std::size_t n_answer = 0;
+  for (const Answer& answer : answers) n_answer += answer.result->tokens.size();
+  const GenerateResult& first = *answers.front().result;
+  return fmt::format(
+      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
+      first.prompt_tokens, n_answer, first.prompt_tokens + n_answer, first.reused_tokens);
 }
 
 std::string recipe_json(const GenerateResult& result) {

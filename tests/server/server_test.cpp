@@ -63,7 +63,9 @@ TEST(ServerAnswers, StreamIsTheWholeAnswerInPieces) {
   EXPECT_EQ(usage["choices"].size(), 0u);
   EXPECT_EQ(usage["usage"]["completion_tokens"], 11);
   for (const std::string& text : events) {
-    if (text != "[DONE]") EXPECT_EQ(Json::parse(text)["id"], first["id"]);
+    if (text != "[DONE]") {
+      EXPECT_EQ(Json::parse(text)["id"], first["id"]);
+    }
   }
   EXPECT_EQ(stream_texts(server.complete({{"stream", true}})),
             std::vector<std::string>{"Hello there"});
@@ -169,7 +171,9 @@ TEST(ServerAnswers, SeveralAnswersDifferAndComeAgain) {
   EXPECT_EQ(server.complete(body).json()["choices"], many["choices"]);
   body["stream"] = true;
   const auto streamed = stream_texts(server.complete(body), 8);
-  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(streamed[i], many["choices"][i]["text"]);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(streamed[i], many["choices"][i]["text"].get<std::string>());
+  }
   body.erase("stream");
   body.erase("n");
   EXPECT_EQ(server.complete(body).json()["choices"][0], many["choices"][0]);

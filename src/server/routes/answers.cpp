@@ -1,5 +1,6 @@
 // POST /v1/chat/completions and /v1/completions.
 #include "server/answer_job.hpp"
+#include "server/openai_shape.hpp"
 
 namespace cyb::server {
 namespace {
@@ -14,7 +15,8 @@ void answer(Service& service, const std::shared_ptr<Call>& call, Reader read) {
   if (call->key_number > 0) {
     request->generate.tenant = "key " + std::to_string(call->key_number);
   }
-  start_answer(service, call, *std::move(request));
+  auto shape = openai_shape(answer_frame(service, *request, request->chat ? "chatcmpl-" : "cmpl-"));
+  start_answer(service, call, *std::move(request), std::move(shape));
 }
 
 }  // namespace
