@@ -2,47 +2,15 @@
 // memory, cancellation, and faults that end only their own request.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <future>
 #include <limits>
-#include <map>
 
 #include "runtime/scheduler.hpp"
 #include "support/engine_support.hpp"
+#include "support/scheduler_support.hpp"
 
 namespace cyb::test {
 namespace {
-
-struct Heard {
-  std::map<std::uint32_t, std::string> texts;  // by index, as the deltas gave them
-  std::map<std::uint32_t, std::size_t> logprobs;
-  std::map<std::uint32_t, int> overs;
-  int ends = 0;
-  std::optional<Error> error;
-  std::vector<GenerateResult> results;
-};
-
-RequestEvents ears(Heard& heard) {
-  return {[&heard](const AnswerDelta& delta) {
-            EXPECT_EQ(heard.ends, 0);
-            heard.texts[delta.index] += delta.text;
-            heard.logprobs[delta.index] += delta.tokens.size();
-            heard.overs[delta.index] += delta.over ? 1 : 0;
-          },
-          [&heard](Result<std::vector<GenerateResult>> got) {
-            ++heard.ends;
-            if (got) {
-              heard.results = *std::move(got);
-            } else {
-              heard.error = std::move(got).error();
-            }
-          }};
-}
-
-void run_all(Scheduler& scheduler) {
-  int n_turns = 0;
-  while (scheduler.turn()) ASSERT_LT(++n_turns, 20000);
-}
 
 std::uint32_t used_pages(const Engine& engine) {
   return engine.kv_pool().n_pages() - engine.kv_pool().free_pages();
@@ -69,31 +37,6 @@ std::vector<GenerateRequest> mixed_requests(std::size_t n) {
     out.push_back(std::move(request));
   }
   return out;
-}
-
-void expect_solo(const std::shared_ptr<Engine>& engine, const GenerateRequest& request,
-                 const Heard& heard, std::size_t number) {
-  SCOPED_TRACE("request " + std::to_string(number));
-  ASSERT_FALSE(heard.error.has_value()) << heard.error->text();
-  EXPECT_EQ(heard.ends, 1);
-  ASSERT_EQ(heard.results.size(), request.n_answers);
-  for (const GenerateResult& got : heard.results) {
-    Session alone(engine);
-    GenerateOptions options = request.options;
-    options.row = got.index;
-    const GenerateResult solo = value(generate(alone, request.prompt, options));
-    EXPECT_EQ(got.tokens, solo.tokens);
-    EXPECT_EQ(got.text, solo.text);
-    EXPECT_EQ(got.finish_reason, solo.finish_reason);
-    EXPECT_EQ(heard.texts.at(got.index), solo.text);
-    EXPECT_EQ(heard.overs.at(got.index), 1);
-    ASSERT_EQ(got.logprobs.size(), solo.logprobs.size());
-    EXPECT_EQ(heard.logprobs.at(got.index), solo.logprobs.size());
-    for (std::size_t t = 0; t < solo.logprobs.size(); ++t) {
-      EXPECT_EQ(std::bit_cast<std::uint32_t>(got.logprobs[t].logprob),
-                std::bit_cast<std::uint32_t>(solo.logprobs[t].logprob));
-    }
-  }
 }
 
 struct Load {
