@@ -6,12 +6,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "import/hf/folder_tokenizer.hpp"
 #include "import/import.hpp"
 #include "import/sentencepiece_file.hpp"
 #include "import/tokenizer_file.hpp"
@@ -81,8 +83,7 @@ class Folder {
   std::string path_;
 };
 
-void expect_cases(const Tokenizer& tokenizer, const std::string& name, bool parse_special) {
-  const json cases = json::parse(bytes_of(files_folder() + "/" + name + ".ids.json"));
+void expect_rows(const Tokenizer& tokenizer, const json& cases, bool parse_special) {
   ASSERT_GT(cases.size(), 100U);
   int bad = 0;
   for (const json& one : cases) {
@@ -97,6 +98,11 @@ void expect_cases(const Tokenizer& tokenizer, const std::string& name, bool pars
     }
     if (::testing::Test::HasFailure() && ++bad > 3) return;
   }
+}
+
+void expect_cases(const Tokenizer& tokenizer, const std::string& name, bool parse_special) {
+  expect_rows(tokenizer, json::parse(bytes_of(files_folder() + "/" + name + ".ids.json")),
+              parse_special);
 }
 
 class SentencePiece : public ::testing::TestWithParam<const char*> {};
@@ -126,6 +132,64 @@ TEST_P(Tiktoken, IdsAndTextsEqualThePackage) {
 INSTANTIATE_TEST_SUITE_P(VocabularyFiles, Tiktoken,
                          ::testing::Values("cl100k_base", "o200k_base", "qwen", "llama3"),
                          [](const auto& named) { return std::string(named.param); });
+
+// vocab.json and merges.txt, read as the classes of transformers read them.
+class Merges : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Merges, IdsEqualTheClass) {
+  const std::string golden = std::string(CYB_TESTS_DIR) + "/golden/tokenizer/merges/";
+  const json row = json::parse(bytes_of(golden + GetParam() + ".json"));
+  const Folder folder;
+  folder.write("vocab.json", bytes_of(golden + "vocab.json"));
+  folder.write("merges.txt", bytes_of(golden + "merges.txt"));
+  for (const auto& [name, content] : row["files"].items()) folder.write(name, content.dump());
+  ImportReport report;
+  auto read = hf::read_folder_tokenizer(folder.path(), {}, report);
+  ASSERT_TRUE(read.has_value()) << read.error().text();
+  const TokenizerConfig config = read->parts.config;
+  EXPECT_EQ(config.bos_token_id ? json(*config.bos_token_id) : json(), row["bos"]);
+  EXPECT_EQ(config.eos_token_ids, (Ids{row["eos"].get<std::int32_t>()}));
+  EXPECT_EQ(config.add_bos_token, std::string(GetParam()) == "gpt2_space");
+  const auto tokenizer = made(std::move(read->parts));
+  ASSERT_NE(tokenizer, nullptr);
+  for (const auto& [id, text] : row["added"].items()) {
+    EXPECT_EQ(tokenizer->vocabulary().find(text.get<std::string>()), std::stoi(id));
+  }
+  expect_rows(*tokenizer, row["cases"], true);
+}
+
+INSTANTIATE_TEST_SUITE_P(VocabularyFiles, Merges,
+                         ::testing::Values("gpt2_bare", "gpt2_space", "qwen2", "codegen"),
+                         [](const auto& named) { return std::string(named.param); });
+
+TEST(VocabularyFiles, WhatMergesDoNotSayIsRefused) {
+  const std::string golden = std::string(CYB_TESTS_DIR) + "/golden/tokenizer/merges/";
+  const auto refused = [&](const std::map<std::string, std::string>& files,
+                           std::string_view words) {
+    const Folder folder;
+    folder.write("vocab.json", bytes_of(golden + "vocab.json"));
+    folder.write("merges.txt", bytes_of(golden + "merges.txt"));
+    folder.write("config.json", R"({"model_type": "gpt2"})");
+    for (const auto& [name, bytes] : files) folder.write(name, bytes);
+    ImportReport report;
+    const auto read = hf::read_folder_tokenizer(folder.path(), {}, report);
+    ASSERT_FALSE(read.has_value()) << words;
+    EXPECT_NE(read.error().text().find(words), std::string::npos) << read.error().text();
+  };
+  refused({{"config.json", R"({"model_type": "roberta"})"}}, "of the class \"\"");
+  refused({{"tokenizer_config.json", R"({"tokenizer_class": "RobertaTokenizer"})"}},
+          "of the class \"RobertaTokenizer\"");
+  refused({{"merges.txt", "#version: 0.2\na b\na b c\n"}}, "merges.txt: line 3: is no pair");
+  refused({{"merges.txt", "a zzzz\n"}}, "merge 0 names an unknown token");
+  refused({{"vocab.json", R"({"a": -1})"}}, "\"a\" has no id");
+  refused({{"vocab.json", "[]"}}, "vocab.json");
+  refused({{"added_tokens.json", R"({"<x>": 5000})"}}, "\"<x>\" is stated as 5000");
+  refused({{"tokenizer_config.json",
+            R"({"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"x": "y"}})"}},
+          "\"x\" is no id");
+  refused({{"tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "eos_token": 7})"}},
+          "is no token");
+}
 
 // More files than the committed ones, of any name: CYB_TOKENIZER_FILES.
 TEST(VocabularyFiles, EveryGivenFileEqualsItsPackage) {

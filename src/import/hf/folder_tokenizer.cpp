@@ -7,14 +7,14 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "base/limits.hpp"
 #include "import/hf/config_reader.hpp"
+#include "import/hf/folder_files.hpp"
+#include "import/hf/folder_tokenizer_merges.hpp"
 #include "import/hf/folder_tokenizer_pieces.hpp"
 #include "import/json_strict.hpp"
 #include "text/tokenizer_json.hpp"
@@ -28,11 +28,6 @@ constexpr const char* kTemplate = "chat_template.jinja";
 
 std::string inside(const std::string& folder, std::string_view name) {
   return folder + "/" + std::string(name);
-}
-
-bool exists(const std::string& path) {
-  std::error_code code;
-  return std::filesystem::exists(path, code);
 }
 
 /// A token as "text" or {"content": "text"}; nullopt when absent.
@@ -121,7 +116,7 @@ Result<void> set_flags(ConfigReader& config, TokenizerConfig& out, bool has_eos_
 
 Result<std::string> read_template_file(const std::string& folder) {
   const std::string path = inside(folder, kTemplate);
-  if (!exists(path)) return std::string();
+  if (!file_exists(path)) return std::string();
   return read_text_file(path, kMaxStringBytes);
 }
 
@@ -129,7 +124,7 @@ Result<std::string> read_template_file(const std::string& folder) {
 Result<void> refuse_other_forms(const std::string& folder) {
   for (const char* name : {"vocab.json", "merges.txt", "vocab.txt", "sentencepiece.bpe.model",
                            "tekken.json", "tokenizer.model.v3", "qwen.tiktoken"}) {
-    if (exists(inside(folder, name)))
+    if (file_exists(inside(folder, name)))
       return fail(not_built(fmt::format("a tokenizer as {} without {}", name, kTokenizer)));
   }
   return {};
@@ -137,7 +132,7 @@ Result<void> refuse_other_forms(const std::string& folder) {
 
 Result<void> apply_config(const std::string& folder, FolderTokenizer& out, const StatedIds& ids,
                           ImportReport& report) {
-  if (!exists(inside(folder, kConfig))) {
+  if (!file_exists(inside(folder, kConfig))) {
     set_stated_ids(ids, out.parts.config);
     return {};
   }
@@ -159,7 +154,7 @@ Result<FolderTokenizer> read_folder_tokenizer(const std::string& folder, const S
                                               ImportReport& report) {
   FolderTokenizer out;
   const std::string model = sentencepiece_of(folder);
-  if (!exists(inside(folder, kTokenizer)) && !model.empty()) {
+  if (!file_exists(inside(folder, kTokenizer)) && !model.empty()) {
     CYB_ASSIGN(out.parts, read_sentencepiece_folder(folder, model));
     CYB_ASSIGN(out.chat_template, read_template_file(folder));
     const TokenizerConfig made = out.parts.config;
@@ -167,7 +162,13 @@ Result<FolderTokenizer> read_folder_tokenizer(const std::string& folder, const S
     CYB_TRY(keep_class_flags(folder, made, out.parts.config));
     return out;
   }
-  if (!exists(inside(folder, kTokenizer))) {
+  if (!file_exists(inside(folder, kTokenizer)) && has_merges(folder)) {
+    CYB_ASSIGN(out.parts, read_merges_folder(folder));
+    CYB_ASSIGN(out.chat_template, read_template_file(folder));
+    CYB_TRY(apply_config(folder, out, ids, report));
+    return out;
+  }
+  if (!file_exists(inside(folder, kTokenizer))) {
     CYB_TRY(refuse_other_forms(folder));
     CYB_TRY(out.parts.vocabulary.finish());
     set_stated_ids(ids, out.parts.config);
@@ -186,9 +187,10 @@ Result<FolderTokenizer> read_folder_tokenizer(const std::string& folder, const S
 
 std::vector<std::string> tokenizer_files(const std::string& folder) {
   std::vector<std::string> out;
-  for (const char* name : {kTokenizer, kConfig, kTemplate, "tokenizer.model", "spiece.model",
-                           "added_tokens.json", "special_tokens_map.json"}) {
-    if (exists(inside(folder, name))) out.push_back(inside(folder, name));
+  for (const char* name :
+       {kTokenizer, kConfig, kTemplate, "tokenizer.model", "spiece.model", "vocab.json",
+        "merges.txt", "added_tokens.json", "special_tokens_map.json"}) {
+    if (file_exists(inside(folder, name))) out.push_back(inside(folder, name));
   }
   return out;
 }

@@ -24,7 +24,7 @@ struct FolderTokenizer {
 };
 
 /// A folder without any tokenizer file is a model of ids. Errors: Format, NotBuilt (a tokenizer
-/// that exists only as tokenizer.model or vocab.json; components that are not built),
+/// that exists only as vocab.txt or tekken.json; classes and components that are not built),
 /// InvalidConfig.
 Result<FolderTokenizer> read_folder_tokenizer(const std::string& folder, const StatedIds& ids,
                                               ImportReport& report);

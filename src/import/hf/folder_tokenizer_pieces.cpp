@@ -6,16 +6,15 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "base/limits.hpp"
 #include "import/hf/config_reader.hpp"
+#include "import/hf/folder_files.hpp"
 #include "import/json_strict.hpp"
 #include "import/tokenizer_file.hpp"
 
@@ -40,19 +39,6 @@ constexpr std::array<ClassRow, 8> kClasses{{{"LlamaTokenizer", true, false},
                                             {"MT5Tokenizer", false, true},
                                             {"PreTrainedTokenizer", false, false},
                                             {"", false, false}}};
-
-bool exists(const std::string& path) {
-  std::error_code code;
-  return std::filesystem::exists(path, code);
-}
-
-Result<json> object_of(const std::string& folder, const char* name) {
-  const std::string path = folder + "/" + name;
-  if (!exists(path)) return json::object();
-  CYB_ASSIGN(json out, read_json_file(path));
-  if (!out.is_object()) return fail(json_error(name, "is not an object"));
-  return out;
-}
 
 std::string text_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -80,10 +66,9 @@ Result<void> put(const std::string& key, std::int64_t id, Added token, AddedById
 Result<AddedById> from_decoder(const json& list) {
   AddedById out;
   for (const auto& [key, value] : list.items()) {
-    const bool digits =
-        !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos;
+    const auto id = id_of_key(key);
     const std::string text = text_of(value);
-    if (!digits || !value.is_object()) {
+    if (!id || !value.is_object()) {
       return fail(invalid_config("added_tokens_decoder", json_quote(key) + " is no id"));
     }
     for (const char* flag : {"lstrip", "rstrip", "single_word"}) {
@@ -91,10 +76,8 @@ Result<AddedById> from_decoder(const json& list) {
       return fail(not_built(fmt::format("{} of the added token {} beside a sentencepiece model",
                                         flag, json_quote(text))));
     }
-    std::int64_t id = 0;
-    for (const char digit : key) id = id * 10 + (digit - '0');
     const bool special = value.value("special", json(false)) == json(true);
-    CYB_TRY(put("added_tokens_decoder", id, {text, special}, out));
+    CYB_TRY(put("added_tokens_decoder", *id, {text, special}, out));
   }
   return out;
 }
@@ -157,7 +140,7 @@ Result<ClassRow> class_of(const json& config) {
 
 std::string sentencepiece_of(const std::string& folder) {
   for (const char* name : {"/tokenizer.model", "/spiece.model"}) {
-    if (exists(folder + name)) return folder + name;
+    if (file_exists(folder + name)) return folder + name;
   }
   return {};
 }
@@ -165,7 +148,7 @@ std::string sentencepiece_of(const std::string& folder) {
 Result<TokenizerParts> read_sentencepiece_folder(const std::string& folder,
                                                  const std::string& model) {
   CYB_ASSIGN(TokenizerParts parts, read_tokenizer_file(model, ""));
-  CYB_ASSIGN(const json config, object_of(folder, kConfig));
+  CYB_ASSIGN(const json config, optional_object(folder, kConfig));
   CYB_ASSIGN(const ClassRow row, class_of(config));
   const auto decoder = config.find("added_tokens_decoder");
   if (decoder != config.end() && decoder->is_object()) {
@@ -174,8 +157,8 @@ Result<TokenizerParts> read_sentencepiece_folder(const std::string& folder,
   } else if (row.name.find("T5") != std::string_view::npos && config.value("extra_ids", 100) != 0) {
     return fail(not_built("extra_ids of T5 without added_tokens_decoder"));
   } else {
-    CYB_ASSIGN(const json list, object_of(folder, kAdded));
-    CYB_ASSIGN(const json map, object_of(folder, kSpecialMap));
+    CYB_ASSIGN(const json list, optional_object(folder, kAdded));
+    CYB_ASSIGN(const json map, optional_object(folder, kSpecialMap));
     CYB_ASSIGN(const AddedById added, from_list(list, map));
     CYB_TRY(add_tokens(added, parts));
   }
@@ -195,7 +178,7 @@ Result<TokenizerParts> read_sentencepiece_folder(const std::string& folder,
 
 Result<void> keep_class_flags(const std::string& folder, const TokenizerConfig& made,
                               TokenizerConfig& config) {
-  CYB_ASSIGN(const json given, object_of(folder, kConfig));
+  CYB_ASSIGN(const json given, optional_object(folder, kConfig));
   if (!given.contains("add_bos_token")) config.add_bos_token = made.add_bos_token;
   if (!given.contains("add_eos_token")) config.add_eos_token = made.add_eos_token;
   return {};
