@@ -17,13 +17,16 @@ constexpr std::chrono::seconds kLastAnswers{30};
 Result<std::unique_ptr<Server>> Server::start(std::shared_ptr<Engine> engine,
                                               ServerOptions options) {
   const bool open = options.service.access.keys.empty();
-  if (open && !http::is_loopback_host(options.http.host)) {
+  const bool reached = options.http.unix_path.empty() && !http::is_loopback_host(options.http.host);
+  if (open && reached) {
     return fail(invalid_input(fmt::format(
         "others reach this server at \"{}\": it needs keys (--api-key-file), or a loopback host",
         options.http.host)));
   }
   std::unique_ptr<Server> out(new Server());
   out->host_ = options.http.host;
+  out->unix_path_ = options.http.unix_path;
+  out->tls_ = !options.http.tls_certificate.empty();
   options.service.access.host = options.http.host;
   out->workers_ = std::make_unique<http::WorkerPool>(options.workers, kMaxWork);
   out->service_ =
@@ -48,7 +51,9 @@ Server::~Server() {
 
 std::string Server::address() const {
   const bool v6 = host_.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", host_, v6 ? "]" : "", port());
+  if (!unix_path_.empty()) return "unix:" + unix_path_;
+  return fmt::format("{}://{}{}{}:{}", tls_ ? "https" : "http", v6 ? "[" : "", host_, v6 ? "]" : "",
+                     port());
 }
 
 bool Server::drain(std::stop_token stop) {

@@ -28,7 +28,7 @@ class Server {
   ~Server();  // cancels what is left
 
   std::uint16_t port() const noexcept { return http_->port(); }
-  /// "http://127.0.0.1:8080"
+  /// "http://127.0.0.1:8080", "unix:/run/cyb-llm.sock"
   std::string address() const;
   Service& service() noexcept { return *service_; }
   /// Takes no more requests and returns when the last answer is out; false where `stop` was asked
@@ -38,7 +38,8 @@ class Server {
  private:
   Server() = default;
 
-  std::string host_;
+  std::string host_, unix_path_;
+  bool tls_ = false;
   std::unique_ptr<http::WorkerPool> workers_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<http::HttpServer> http_;

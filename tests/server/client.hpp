@@ -44,6 +44,10 @@ struct Reply {
 
 class Client {
  public:
+  struct Socket {
+    int fd;
+  };
+  explicit Client(Socket socket) : fd_(socket.fd), connected_(socket.fd >= 0) {}
   explicit Client(std::uint16_t port, int receive_buffer = 0) {
     fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (receive_buffer > 0) {

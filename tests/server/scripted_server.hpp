@@ -20,15 +20,15 @@ inline constexpr const char* kTestTemplate =
     "<{{ m.role }}:{{ m.content }}>{% endfor %}";
 inline constexpr std::int32_t kEnd = 257;
 
-/// Ids 256: a control token, 257: the end, 258..261: DEF, G, HI, J.
+/// Ids 256: a control token, 257: the end, 258..261: DEF, GH, IJ, KLM.
 inline TextModelOptions test_model(bool chat = true, std::int64_t max_positions = 512) {
   TextModelOptions options;
   options.tokens = {{"<|mark|>", TokenType::kControl},
                     {"<|end|>", TokenType::kControl},
                     {"DEF"},
-                    {"G"},
-                    {"HI"},
-                    {"J"}};
+                    {"GH"},
+                    {"IJ"},
+                    {"KLM"}};
   options.eos = {kEnd};
   options.max_positions = max_positions;
   if (chat) options.chat.set("template", kTestTemplate);

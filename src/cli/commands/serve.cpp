@@ -23,6 +23,7 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm serve smollm2.gguf
   cyb-llm serve smollm2 --port 0 --slots 16 --ctx 4096
   cyb-llm serve coder --host 0.0.0.0 --api-key-file keys.txt --allow-host box.example
+  cyb-llm serve smollm2 --unix "$XDG_RUNTIME_DIR/cyb-llm.sock"
   curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \
        -d '{"messages": [{"role": "user", "content": "Hi"}], "stream": true}'
 stdout gets one line, `listening on http://HOST:PORT`, once requests are taken; stderr one line a request, never its text.
@@ -39,6 +40,11 @@ class ServeCommand final : public Command {
     model_.declare_model(options);
     options.text("--host", host_, "H", "Address to listen on (default: 127.0.0.1)");
     options.integer("--port", port_, {0, 65535}, "P", "Port; 0: any that is free (default: 8080)");
+    options.optional_text("--unix", unix_path_, "PATH",
+                          "Listen on this Unix socket (only this user may use it), on no port");
+    options.optional_text("--tls-cert", tls_certificate_, "FILE",
+                          "Certificate chain (PEM): HTTPS instead of HTTP; needs --tls-key");
+    options.optional_text("--tls-key", tls_key_, "FILE", "The certificate's private key (PEM)");
     options.optional_text("--api-key-file", key_file_, "FILE",
                           "Keys that clients must have one of");
     options.texts("--allow-host", allow_hosts_, "NAME",
@@ -87,6 +93,7 @@ class ServeCommand final : public Command {
   Result<void> read_options(Context& context, server::ServerOptions& out) {
     out.http.host = host_;
     out.http.port = static_cast<std::uint16_t>(port_.value_or(8080));
+    CYB_TRY(read_transport(out.http));
     out.service.model_name = name_.value_or(std::filesystem::path(model_.name()).stem().string());
     if (out.service.model_name.empty()) out.service.model_name = "model";
     out.service.scheduler.max_running = static_cast<std::uint32_t>(slots());
@@ -95,7 +102,7 @@ class ServeCommand final : public Command {
     if (key_file_) {
       CYB_ASSIGN(const std::string text, read_text(*key_file_, context.interrupts.wake_fd()));
       CYB_ASSIGN(out.service.access.keys, server::read_keys(text, *key_file_));
-    } else if (!http::is_loopback_host(host_)) {
+    } else if (!unix_path_ && !http::is_loopback_host(host_)) {
       return fail(usage_error(fmt::format(
           "others reach --host {}: it needs --api-key-file FILE, so that not everybody may ask",
           host_)));
@@ -103,6 +110,19 @@ class ServeCommand final : public Command {
     if (!context.output.quiet()) {
       out.service.log = [this, &context](std::string_view line) { log(context.output, line); };
     }
+    return {};
+  }
+
+  Result<void> read_transport(http::HttpOptions& out) const {
+    if (tls_certificate_.has_value() != tls_key_.has_value()) {
+      return fail(usage_error("--tls-cert and --tls-key go together"));
+    }
+    if (unix_path_ && port_)
+      return fail(usage_error("--unix listens on no port: leave out --port"));
+    if (unix_path_ && unix_path_->empty()) return fail(usage_error("--unix needs a path"));
+    out.unix_path = unix_path_.value_or("");
+    out.tls_certificate = tls_certificate_.value_or("");
+    out.tls_key = tls_key_.value_or("");
     return {};
   }
 
@@ -125,7 +145,7 @@ class ServeCommand final : public Command {
 
   ModelFlags model_;
   std::string host_ = "127.0.0.1";
-  std::optional<std::string> key_file_, name_;
+  std::optional<std::string> key_file_, name_, unix_path_, tls_certificate_, tls_key_;
   std::vector<std::string> allow_hosts_;
   std::optional<std::uint64_t> port_, slots_, max_queue_;
   std::mutex log_mutex_;

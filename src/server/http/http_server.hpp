@@ -1,5 +1,6 @@
-// HttpServer: HTTP/1.1 on TCP. A few threads hold all connections; handlers run on workers and
-// answer through Exchange. Slow and silent clients are cut off by limits and deadlines.
+// HttpServer: HTTP/1.1 on TCP or a Unix socket, with or without TLS. A few threads hold all
+// connections; handlers run on workers and answer through Exchange. Slow and silent clients are cut
+// off by limits and deadlines.
 #pragma once
 
 #include <chrono>
@@ -17,8 +18,10 @@
 namespace cyb::http {
 
 struct HttpOptions {
-  std::string host = "127.0.0.1";  // an address of this machine, or localhost
-  std::uint16_t port = 0;          // 0: any
+  std::string host = "127.0.0.1";            // an address of this machine, or localhost
+  std::uint16_t port = 0;                    // 0: any
+  std::string unix_path{};                   // a Unix socket instead of host and port
+  std::string tls_certificate{}, tls_key{};  // PEM files; empty: no TLS
   ReadLimits limits{};
   unsigned io_threads = 2;
   std::uint32_t max_connections = 4096;
@@ -41,7 +44,8 @@ struct HttpHooks {
 
 class HttpServer {
  public:
-  /// Listens. `workers` must outlive this. Errors: InvalidInput for a host that is no address, Io.
+  /// Listens. `workers` must outlive this. Errors: InvalidInput for a host that is no address, a
+  /// socket path or certificates that cannot be taken; Busy for a path in use; Io.
   static Result<std::unique_ptr<HttpServer>> start(HttpOptions options, HttpHooks hooks,
                                                    WorkerPool& workers);
   ~HttpServer();  // closes everything

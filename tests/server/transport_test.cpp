@@ -1,0 +1,227 @@
+// The same server on a Unix socket and behind TLS.
+#include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "server/scripted_server.hpp"
+
+namespace cyb::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+template <auto Free>
+struct Freed {
+  void operator()(auto* p) const { Free(p); }
+};
+
+/// A folder that is gone when the test ends.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "cyb-server-XXXXXX").string();
+    if (::mkdtemp(name.data()) != nullptr) path_ = name;
+    EXPECT_FALSE(path_.empty());
+  }
+  ~Folder() {
+    std::error_code code;
+    fs::remove_all(path_, code);
+  }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+server::ServerOptions on_unix(const std::string& path) {
+  server::ServerOptions options;
+  options.http.unix_path = path;
+  return options;
+}
+
+int connect_unix(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+Script greeting() {
+  return answer_after_mark({'H', 'e', 'l', 'l', 'o', kEnd});
+}
+
+TEST(ServerUnix, AnswersAndKeepsOthersOut) {
+  const Folder folder;
+  const std::string path = folder / "s.sock";
+  {
+    const TestServer server(greeting(), test_model(), on_unix(path));
+    EXPECT_EQ(server.server->address(), "unix:" + path);
+    struct stat info{};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u);
+    for (int i = 0; i < 2; ++i) {
+      Client client(Client::Socket{connect_unix(path)});
+      client.send(
+          post_text("/v1/chat/completions",
+                    R"({"stream": true, "messages": [{"role": "user", "content": "Hi"}]})"));
+      EXPECT_EQ(stream_texts(client.reply()), std::vector<std::string>{"Hello"});
+    }
+    const auto second = server::Server::start(server.engine, on_unix(path));
+    ASSERT_FALSE(second.has_value());
+    EXPECT_EQ(second.error().kind(), ErrorKind::kBusy) << second.error().text();
+    EXPECT_TRUE(fs::exists(path));
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(ServerUnix, OldSocketsAreReplacedAndFilesAreNot) {
+  const Folder folder;
+  const std::string path = folder / "s.sock";
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ::close(fd);  // the file stays, as after a kill
+  {
+    const TestServer server(greeting(), test_model(), on_unix(path));
+  }
+  std::ofstream(path) << "precious";
+  const TestServer other(greeting());
+  for (const std::string& bad : {path, folder / std::string(120, 'x'), folder / "no/s.sock"}) {
+    const auto started = server::Server::start(other.engine, on_unix(bad));
+    ASSERT_FALSE(started.has_value()) << bad;
+    EXPECT_NE(started.error().text().find(bad), std::string::npos) << started.error().text();
+  }
+  EXPECT_EQ(fs::file_size(path), 8u);
+}
+
+/// A key and a certificate that it signs itself.
+void write_certificate(const std::string& certificate, const std::string& key_file) {
+  const std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>> key(EVP_EC_gen("P-256"));
+  const std::unique_ptr<X509, Freed<X509_free>> x509(X509_new());
+  X509_set_version(x509.get(), 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(x509.get()), 1);
+  X509_gmtime_adj(X509_getm_notBefore(x509.get()), 0);
+  X509_gmtime_adj(X509_getm_notAfter(x509.get()), 3600);
+  X509_set_pubkey(x509.get(), key.get());
+  X509_NAME* name = X509_get_subject_name(x509.get());
+  const auto* text = reinterpret_cast<const unsigned char*>("localhost");
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, text, -1, -1, 0);
+  X509_set_issuer_name(x509.get(), name);
+  ASSERT_GT(X509_sign(x509.get(), key.get(), EVP_sha256()), 0);
+  std::FILE* file = std::fopen(certificate.c_str(), "w");
+  ASSERT_NE(file, nullptr);
+  PEM_write_X509(file, x509.get());
+  std::fclose(file);
+  file = std::fopen(key_file.c_str(), "w");
+  ASSERT_NE(file, nullptr);
+  PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  std::fclose(file);
+}
+
+/// One TLS connection that trusts `certificate` alone.
+class TlsClient {
+ public:
+  TlsClient(std::uint16_t port, const std::string& certificate, int most_version = 0)
+      : context_(SSL_CTX_new(TLS_client_method())) {
+    SSL_CTX_load_verify_locations(context_.get(), certificate.c_str(), nullptr);
+    SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
+    if (most_version != 0) SSL_CTX_set_max_proto_version(context_.get(), most_version);
+    bio_.reset(BIO_new_ssl_connect(context_.get()));
+    BIO_set_conn_hostname(bio_.get(), ("127.0.0.1:" + std::to_string(port)).c_str());
+    connected_ = BIO_do_connect(bio_.get()) == 1;
+  }
+  bool connected() const { return connected_; }
+  /// Everything up to the end of the stream.
+  std::string ask(const std::string& text) {
+    BIO_write(bio_.get(), text.data(), static_cast<int>(text.size()));
+    std::string out;
+    std::array<char, 4096> bytes;
+    for (int n = 0; (n = BIO_read(bio_.get(), bytes.data(), bytes.size())) > 0;) {
+      out.append(bytes.data(), static_cast<std::size_t>(n));
+    }
+    return out;
+  }
+
+ private:
+  std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>> context_;
+  std::unique_ptr<BIO, Freed<BIO_free_all>> bio_;
+  bool connected_ = false;
+};
+
+class ServerTls : public ::testing::Test {
+ protected:
+  void SetUp() override { write_certificate(certificate_, key_); }
+  server::ServerOptions options() const {
+    server::ServerOptions out;
+    out.http.tls_certificate = certificate_;
+    out.http.tls_key = key_;
+    return out;
+  }
+  Folder folder_;
+  std::string certificate_ = folder_ / "cert.pem", key_ = folder_ / "key.pem";
+};
+
+TEST_F(ServerTls, StreamsAndCloses) {
+  const TestServer server(greeting(), test_model(), options());
+  EXPECT_TRUE(server.server->address().starts_with("https://127.0.0.1:"));
+  for (int i = 0; i < 3; ++i) {
+    TlsClient client(server.port(), certificate_);
+    ASSERT_TRUE(client.connected());
+    const std::string got =
+        client.ask(post_text("/v1/chat/completions",
+                             R"({"stream": true, "messages": [{"role": "user", "content": "Hi"}]})",
+                             "Connection: close\r\n"));
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 200 OK\r\n")) << got;
+    EXPECT_NE(got.find("data: [DONE]\n\n"), std::string::npos) << got;
+    EXPECT_TRUE(got.ends_with("\r\n0\r\n\r\n")) << got;
+  }
+}
+
+TEST_F(ServerTls, OldVersionsPlainTextAndSilenceAreCutOff) {
+  server::ServerOptions quick = options();
+  quick.http.header_timeout = std::chrono::milliseconds(300);
+  const TestServer server(greeting(), test_model(), std::move(quick));
+  EXPECT_FALSE(TlsClient(server.port(), certificate_, TLS1_1_VERSION).connected());
+  Client plain(server.port());
+  plain.send(get_text("/health"));
+  EXPECT_TRUE(plain.ended());
+  Client silent(server.port());
+  EXPECT_TRUE(silent.ended());
+  EXPECT_TRUE(TlsClient(server.port(), certificate_).connected());
+}
+
+TEST_F(ServerTls, BadFilesAreNamed) {
+  const TestServer other(greeting());
+  const std::string not_pem = folder_ / "x.pem", second = folder_ / "second.pem";
+  std::ofstream(not_pem) << "no PEM";
+  write_certificate(folder_ / "unused.pem", second);
+  const auto refused = [&](const std::string& certificate, const std::string& key,
+                           const std::string& named) {
+    server::ServerOptions bad;
+    bad.http.tls_certificate = certificate;
+    bad.http.tls_key = key;
+    const auto started = server::Server::start(other.engine, std::move(bad));
+    ASSERT_FALSE(started.has_value());
+    EXPECT_NE(started.error().text().find(named), std::string::npos) << started.error().text();
+  };
+  refused(not_pem, key_, "x.pem");
+  refused(folder_ / "missing.pem", key_, "missing.pem");
+  refused(certificate_, not_pem, "x.pem");
+  refused(certificate_, second, "second.pem");
+}
+
+}  // namespace
+}  // namespace cyb::test
