@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Build llama.cpp's llama-bench, llama-completion and llama-perplexity with native flags, for the tools that compare.
+"""Build llama.cpp's llama-bench, llama-completion, llama-perplexity and llama-server with native flags, for the tools that compare.
 
 The source is the one inside the source package of llama-cpp-python (pinned), fetched with pip and checked; the
 programs stay in the user's cache. Needs pip, cmake, ninja and a C++ compiler; takes some 15 minutes on two cores.
@@ -16,9 +16,10 @@ from cyb_tools import ToolError, cache_dir, main_guard, say
 
 PACKAGE, VERSION = "llama-cpp-python", "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
-TARGETS = ("llama-bench", "llama-completion", "llama-perplexity")
+TARGETS = ("llama-bench", "llama-completion", "llama-perplexity", "llama-server")
 OPTIONS = ("-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_CURL=OFF", "-DLLAMA_OPENSSL=OFF", "-DLLAMA_BUILD_TESTS=OFF",
-           "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_BUILD_APP=OFF", "-DLLAMA_BUILD_TOOLS=ON", "-DBUILD_SHARED_LIBS=ON")
+           "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_SERVER=ON", "-DLLAMA_BUILD_APP=OFF", "-DLLAMA_BUILD_TOOLS=ON",
+           "-DLLAMA_USE_PREBUILT_UI=OFF", "-DBUILD_SHARED_LIBS=ON")
 
 
 def step(command, **kw):

@@ -28,7 +28,7 @@ from gguf import GGMLQuantizationType as Q
 from gguf.constants import GGML_QUANT_SIZES
 from gguf.quants import dequantize
 
-from cyb_tools import ToolError, find_model, find_program, machine, main_guard, program_logits, run_json, say
+from cyb_tools import ToolError, cache_dir, find_model, find_program, machine, main_guard, program_logits, run_json, say
 
 ENCODINGS = ["q2k", "q3k", "q4", "q4k", "q4_1", "q5_0", "q5k", "q5_1", "q6k", "q8"]
 TYPES = {"f32": Q.F32, "f16": Q.F16, "q8": Q.Q8_0, "q4": Q.Q4_0, "q4_1": Q.Q4_1, "q5_0": Q.Q5_0, "q5_1": Q.Q5_1,
@@ -42,15 +42,21 @@ NAMES = {
 
 
 def library():
-    import llama_cpp
-
-    found = sorted(glob.glob(os.path.join(os.path.dirname(llama_cpp.__file__), "lib", "libggml-base.so*")))
+    """ggml's quantizers: $LIBGGML_BASE, those of tools/build_peers.py, or those of this interpreter's llama-cpp-python."""
+    built = os.path.join(cache_dir("peers"), "build", "bin", "libggml-base.so")
+    found = [p for p in (os.environ.get("LIBGGML_BASE"), built) if p and os.path.exists(p)]
+    version = "0.3.36's ggml"
     if not found:
-        raise ToolError("libggml-base is not beside llama_cpp: install llama-cpp-python")
+        import llama_cpp
+
+        version = llama_cpp.__version__
+        found = sorted(glob.glob(os.path.join(os.path.dirname(llama_cpp.__file__), "lib", "libggml-base.so*")))
+    if not found:
+        raise ToolError("libggml-base is not there: run tools/build_peers.py or install llama-cpp-python")
     lib = ctypes.CDLL(found[0])
     lib.ggml_quantize_chunk.restype = ctypes.c_size_t
     lib.ggml_quantize_chunk.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p] + [ctypes.c_int64] * 3 + [ctypes.c_void_p]
-    return lib, f"llama-cpp-python {llama_cpp.__version__}"
+    return lib, f"llama-cpp-python {version}"
 
 
 def our_name(name):

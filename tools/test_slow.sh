@@ -42,6 +42,8 @@ if wanted tests || wanted clients || wanted onnx || wanted tokenizers || wanted 
 if wanted tests; then step "all tests, all real models" suite release; fi
 if wanted clients; then
   step "packages of clients" tools/venv.sh clients
+  step "64 marked prompts over HTTP" python3 tests/e2e/clients/markers.py --program build/release/cyb-llm \
+    "$(python3 tools/fetch_models.py smollm2)"
   step "the openai package" build/venv-clients/bin/python tests/e2e/clients/openai_client.py \
     --program build/release/cyb-llm "$(python3 tools/fetch_models.py smollm2)"
 fi

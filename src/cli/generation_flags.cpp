@@ -36,7 +36,7 @@ Result<std::uint32_t> read_speculation(std::string_view text) {
 }
 
 void GenerationFlags::declare(Options& options) {
-  options.integer("-n,--answers", answers_, {1, 256}, "N",
+  options.integer("--answers", answers_, {1, 256}, "N",
                   "N answers to the prompt, each with random numbers of its own");
   options.optional_text("--overflow", overflow_, "MODE",
                         "What does not fit the context: error (default), truncate (of the prompt), "

@@ -66,7 +66,7 @@ Result<BiasRequest> read_logit_bias(std::string_view text) {
 }
 
 void SamplingFlags::declare(Options& options) {
-  options.integer("--max-tokens", max_tokens_, {1, kMaxU32}, "N", "Longest answer in tokens");
+  options.integer("-n,--max-tokens", max_tokens_, {1, kMaxU32}, "N", "Longest answer in tokens");
   declare_filters(options);
   declare_penalties(options);
   options.integer("--seed", seed_, {0, std::numeric_limits<std::uint64_t>::max()}, "S",

@@ -142,7 +142,7 @@ TEST_F(GenerationCommand, WrongAndUselessOptionsAreSaid) {
 TEST_F(GenerationCommand, SeveralAnswersDifferAndTheFirstIsTheSoloOne) {
   const Line base = {kText, "--max-tokens", "20", "--temperature", "1.2", "--seed", "7"};
   Line many = base;
-  many.insert(many.end(), {"-n", "8", "--logprobs", "1"});
+  many.insert(many.end(), {"--answers", "8", "--logprobs", "1"});
   const auto json = answer(many);
   ASSERT_EQ(json["answers"].size(), 8u);
   std::set<std::string> texts;
