@@ -37,6 +37,7 @@ class ModelFlags {
   void declare_verify(Options& options);
 
   const std::string& name() const noexcept { return model_; }
+  void set_name(std::string name) { model_ = std::move(name); }
   bool has_threads() const noexcept { return threads_.has_value(); }
   bool has_context() const noexcept { return ctx_.has_value(); }
   bool has_kv_type() const noexcept { return kv_.has_value(); }

@@ -8,7 +8,7 @@ namespace {
 
 const std::vector<std::string> kCommands = {"run",    "import", "tokenize", "logits", "perplexity",
                                             "info",   "verify", "check",    "list",   "backends",
-                                            "limits", "bench",  "plan",  "serve"};
+                                            "limits", "bench",  "plan",     "serve",  "replay"};
 
 TEST(Usage, HelpOfEveryCommand) {
   const Program program;
