@@ -6,11 +6,13 @@ PROMPT ?= What is gravity?
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo program test test-slow bench bench-peers fuzz lint format install setup clean
+.PHONY: help demo program web test test-page test-slow bench bench-peers fuzz lint format install setup clean
 
 help:
 	@echo "make demo         set up, build, get a small real model (94 MiB), answer a prompt"
 	@echo "make test         build and run the tests and gates"
+	@echo "make web          the program with the page that serve shows (installs nodejs and npm where there are none)"
+	@echo "make test-page    the page's types and its tests in Chromium, with a real model"
 	@echo "make test-slow    all real models, ONNX, sanitizers, forced regimes (PARTS=\"tests clients onnx tokenizers asan tsan regimes\")"
 	@echo "make bench        micro benchmarks and cyb-llm bench"
 	@echo "make bench-peers  cyb-llm in alternation with llama.cpp, the tokenizers package, and on ONNX models with ONNX Runtime and OpenVINO"
@@ -29,6 +31,13 @@ $(BUILD)/build.ninja:
 program: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS) --target cyb-llm
 
+# npm may be another package than Debian's: what is there is used. A program without it has no page, all else is the same.
+web:
+	@command -v npm >/dev/null || tools/setup.sh web
+	@tools/setup.sh build
+	@cmake --preset release -DCYB_WEB=ON -Wno-dev >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target cyb-llm
+
 demo:
 	@tools/setup.sh build
 	@cmake --preset release -DCYB_TESTS=OFF -DCYB_EXAMPLES=OFF -B build/demo >/dev/null
@@ -41,6 +50,11 @@ test:
 	@cmake --build $(BUILD) -j $(JOBS)
 	@python3 tools/fetch_models.py smollm2 >/dev/null
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error -LE slow
+
+test-page: web
+	@command -v chromium >/dev/null || tools/setup.sh page
+	@cd $(BUILD)/web/work && node node_modules/typescript/bin/tsc --noEmit
+	@tests/e2e/page/run.sh $(BUILD) "$$(python3 tools/fetch_models.py smollm2)"
 
 test-slow:
 	@tools/setup.sh build test

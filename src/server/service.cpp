@@ -21,7 +21,7 @@ constexpr Route kRoutes[] = {
 };
 
 bool matches(const Route& route, std::string_view path) {
-  if (route.path.ends_with('/')) {
+  if (route.path.ends_with('/') && route.path != "/") {
     return path.size() > route.path.size() && path.starts_with(route.path);
   }
   return route.path == path;

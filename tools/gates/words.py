@@ -16,12 +16,16 @@ RULES = [
 ]
 SKIPPED_FOLDERS = ("tests/golden/", "fuzz/corpus/")  # made by other programs; their generators and READMEs are checked
 TEXT = (".cpp", ".hpp", ".c", ".h", ".inc", ".md", ".py", ".sh", ".txt", ".cmake", ".json", ".yml", ".yaml", ".toml", "Makefile",
-        "LICENSE", ".in", ".js", ".html", ".css", ".clang-format", ".clang-tidy", ".gitignore", "run")
+        "LICENSE", ".in", ".js", ".mjs", ".ts", ".tsx", ".html", ".css", ".clang-format", ".clang-tidy", ".gitignore", "run")
+
+
+# npm's lock files: versions look like addresses, and a host would be that of somebody's registry.
+LOCK_RULES = [rule for rule in RULES if rule[0] != "address of a machine"] + [("registry of a lock file", r'"resolved"')]
 
 
 def check_text(path, text):
     problems = []
-    for name, pattern in RULES:
+    for name, pattern in LOCK_RULES if path.endswith("package-lock.json") else RULES:
         for match in re.finditer(pattern, text, re.M):
             line = text.count("\n", 0, match.start()) + 1
             problems.append(f"{path}:{line}: {name}: {match.group(0)}")
@@ -48,6 +52,8 @@ def self_test():
                "https:" + slash * 2 + "pypi." + "org/simple", "host 10.1." + "2.3", "written by Clau" + "de", "TO" + "DO: later", slash + "tmp/x"]
     for line in planted:
         assert check_text("a.md", line), line
+    assert check_text("web/package-lock.json", '"resolved": "https:' + slash * 2 + 'example.org/x.tgz"')
+    assert not check_text("web/package-lock.json", '"node": "^10.6' + '.0"')
     for line in ["src/work/x", "network/", "$TMPDIR/x", "a shared prefix", "todo list", "10.5 tokens", "~/.local/share", "shared/cache"]:
         assert not check_text("a.md", line), (line, check_text("a.md", line))
 

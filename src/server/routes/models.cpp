@@ -12,8 +12,9 @@ namespace {
 std::string model_json(const Service& service) {
   const Served served = service.served();
   return fmt::format(
-      R"({{"id":{},"object":"model","created":{},"owned_by":"cyb-llm","model_id":{},"context_tokens":{},"slots":{}}})",
+      R"({{"id":{},"object":"model","created":{},"owned_by":"cyb-llm","model_id":{},"path":{},"backend":{},"context_tokens":{},"slots":{}}})",
       json_quote(served.name), service.started(), json_quote(served.engine.model_id()),
+      json_quote(path_name(served.engine.path())), json_quote(served.engine.backend().name()),
       served.engine.ctx_tokens(), served.slots);
 }
 
