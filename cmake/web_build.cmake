@@ -1,11 +1,11 @@
 # cmake -P: copies SOURCE (web/) to WORK, installs what package-lock.json names there, builds the page and writes it as C++ to OUT.
 # MODE=ON: a failure is an error. MODE=AUTO: it is a warning, and OUT becomes NO_PAGE.
 function(fail_step what detail)
-  string(STRIP "${detail}" detail)
+  string(REGEX MATCH "^([^\n]*\n?)?([^\n]*\n?)?([^\n]*\n?)?([^\n]*\n?)?" first_lines "${detail}")
+  message(NOTICE "${first_lines}")
   if(MODE STREQUAL "ON")
-    message(FATAL_ERROR "the page: ${what} failed\n${detail}")
+    message(FATAL_ERROR "the page: ${what} failed")
   endif()
-  message(NOTICE "${detail}")
   message(NOTICE "warning: ${what} failed, so `serve` shows no page at / (all else is built); `make web` tries again")
   configure_file("${NO_PAGE}" "${OUT}" COPYONLY)
   file(TOUCH "${OUT}")

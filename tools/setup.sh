@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that a purpose needs (tools/packages.txt). Does nothing where all are there.
-# usage: tools/setup.sh [build] [test] [bench] [peers] [fuzz] [lint]      (default: build test)
+# usage: tools/setup.sh [build] [test] [web] [page] [bench] [peers] [fuzz] [lint]      (default: build test)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 purposes=${*:-build test}

@@ -102,7 +102,7 @@ async function stream(response, body, log) {
       return response.end();
     }
   }
-  send({ delta: {}, finish_reason: "stop" }, { cyb_llm: { seed: body.seed, model_id: "1220" + "ab".repeat(32), path: "curated", backend: "cpu" } });
+  send({ delta: {}, finish_reason: "stop" }, { cyb_llm: { seed: body.seed, model_id: "blake3:" + "ab".repeat(32), path: "curated", backend: "cpu" } });
   send(null, { usage: { prompt_tokens: 31, completion_tokens: tokens.length, prompt_tokens_details: { cached_tokens: 0 } } });
   response.end("data: [DONE]\n\n");
 }
@@ -117,7 +117,7 @@ export function startMock(dist, { key = "" } = {}) {
       return json(401, error("A valid API key is needed: Authorization: Bearer KEY.", "invalid_api_key"));
     }
     if (path === "/v1/models") {
-      return json(200, JSON.stringify({ data: [{ id: "smollm2-135m-instruct", model_id: "1220" + "ab".repeat(32), path: "curated", backend: "cpu", context_tokens: 8192 }] }));
+      return json(200, JSON.stringify({ data: [{ id: "smollm2-135m-instruct", model_id: "blake3:" + "ab".repeat(32), path: "curated", backend: "cpu", context_tokens: 8192 }] }));
     }
     if (path === "/v1/chat/completions") {
       let text = "";

@@ -37,7 +37,7 @@ test("the model line, a streamed answer, its recipe", async () => {
   assert.ok(!("logprobs" in sent()) && !("temperature" in sent()), "what is the model's own is not sent");
   await page.getByRole("button", { name: "Recipe" }).click();
   const recipe = await page.locator(".recipe").innerText();
-  for (const part of [String(sent().seed), "1220abab", "curated", "cpu"]) assert.ok(recipe.includes(part), `${part} in ${recipe}`);
+  for (const part of [String(sent().seed), "blake3:abab", "curated", "cpu"]) assert.ok(recipe.includes(part), `${part} in ${recipe}`);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.getByRole("button", { name: "Copy recipe" }).click();
   await page.getByText("Copied").first().waitFor({ state: "attached" });

@@ -71,7 +71,7 @@ test("a conversation; the same seed gives the same text; tokens with probabiliti
   const options = page.getByRole("option");
   assert.ok((await options.count()) > 10);
   await page.getByRole("button", { name: "Recipe" }).click();
-  assert.match(await page.locator(".recipe").innerText(), /seed\s+\d+\s+model\s+[0-9a-f]{16,}/);
+  assert.match(await page.locator(".recipe").innerText(), /seed\s+\d+\s+model\s+blake3:[0-9a-f]{64}/);
   await page.getByRole("button", { name: "Same seed again" }).click();
   await answered(page);
   await page.getByText("same text as answer 1").waitFor();
