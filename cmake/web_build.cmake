@@ -1,8 +1,8 @@
 # cmake -P: copies SOURCE (web/) to WORK, installs what package-lock.json names there, builds the page and writes it as C++ to OUT.
 # MODE=ON: a failure is an error. MODE=AUTO: it is a warning, and OUT becomes NO_PAGE.
 function(fail_step what detail)
-  string(REGEX MATCH "^([^\n]*\n?)?([^\n]*\n?)?([^\n]*\n?)?([^\n]*\n?)?" first_lines "${detail}")
-  message(NOTICE "${first_lines}")
+  string(SUBSTRING "${detail}" 0 400 detail)
+  message(NOTICE "${detail}")
   if(MODE STREQUAL "ON")
     message(FATAL_ERROR "the page: ${what} failed")
   endif()

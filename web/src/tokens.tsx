@@ -32,7 +32,7 @@ export function named(text: string): string {
 
 function Rivals({ token, number }: { token: Token; number: number }) {
   const chosen = token.top.find((one) => one.text === token.text && one.logprob === token.logprob);
-  const rows = chosen ? token.top : [token, ...token.top];
+  const rows = chosen ? token.top : [...token.top, token]; // a token that is none of the likeliest
   return (
     <>
       <div class="rivals-head">
