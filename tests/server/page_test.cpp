@@ -86,10 +86,11 @@ TEST(Page, IsServedByThisBuild) {
   options.service.access.keys = {blake3("sixteen-characters")};
   const TestServer server({}, test_model(), std::move(options));
   const std::uint16_t port = server.port();
+  // Without a key only the page itself says what is there.
   EXPECT_EQ(ask(port, get_text("/v1/models")).status, 401);
   EXPECT_EQ(ask(port, get_text("/assets/none.js")).code(), "not_found");
-  EXPECT_EQ(ask(port, get_text("/index.html")).status, 404);
-  EXPECT_EQ(ask(port, post_text("/", "{}")).status, 405);
+  EXPECT_EQ(ask(port, get_text("/index.html")).status, 401);
+  EXPECT_EQ(ask(port, post_text("/", "{}")).status, 401);
   EXPECT_EQ(ask(port, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").status, 403);
   EXPECT_EQ(ask(port, get_text("/", "Origin: http://evil.example\r\n")).status, 403);
   const auto files = server::page_files();
