@@ -135,6 +135,9 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
 
 void start_answer(Service& service, const std::shared_ptr<Call>& call, CompletionRequest request,
                   std::unique_ptr<AnswerShape> shape) {
+  if (call->key_number > 0) {
+    request.generate.tenant = "key " + std::to_string(call->key_number);
+  }
   const auto job = std::make_shared<AnswerJob>(service, call, request, std::move(shape));
   job->start(std::move(request));
 }

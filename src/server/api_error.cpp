@@ -37,6 +37,19 @@ ApiError unsupported(std::string_view field, std::string_view note) {
           "unsupported_parameter", std::string(field)};
 }
 
+ApiError renamed(ApiError error, std::string_view from, std::string_view to) {
+  if (!error.param.starts_with(from)) return error;
+  const std::string_view rest = std::string_view(error.param).substr(from.size());
+  if (!rest.empty() && rest.front() != '.' && rest.front() != '[') return error;
+  std::string name = std::string(to) + std::string(rest);
+  const std::string quoted = "'" + error.param + "'";
+  if (const auto at = error.message.find(quoted); at != std::string::npos) {
+    error.message.replace(at, quoted.size(), "'" + name + "'");
+  }
+  error.param = std::move(name);
+  return error;
+}
+
 ApiError api_error(const Error& error) {
   switch (error.kind()) {
     case ErrorKind::kBusy:
@@ -63,15 +76,23 @@ ApiError api_error(const Error& error) {
   }
 }
 
-std::string error_json(const ApiError& error) {
+ErrorShape error_shape(std::string_view path) noexcept {
+  return path.starts_with("/api/") ? ErrorShape::kOllama : ErrorShape::kOpenAi;
+}
+
+std::string error_json(const ApiError& error, ErrorShape shape) {
+  const std::string param = error.param.empty() ? "null" : json_quote(error.param);
+  if (shape == ErrorShape::kOllama) {
+    return fmt::format(R"({{"error":{},"code":{},"param":{}}})", json_quote(error.message),
+                       json_quote(error.code), param);
+  }
   return fmt::format(R"({{"error":{{"message":{},"type":"{}","param":{},"code":{}}}}})",
-                     json_quote(error.message), type_of(error.status),
-                     error.param.empty() ? "null" : json_quote(error.param),
+                     json_quote(error.message), type_of(error.status), param,
                      json_quote(error.code));
 }
 
-http::Response error_response(const ApiError& error) {
-  http::Response out{error.status, "application/json", error_json(error)};
+http::Response error_response(const ApiError& error, ErrorShape shape) {
+  http::Response out{error.status, "application/json", error_json(error, shape)};
   if (error.status == 429 || error.status == 503) out.headers.push_back({"Retry-After", "1"});
   if (error.status == 401) out.headers.push_back({"WWW-Authenticate", "Bearer"});
   return out;

@@ -1,7 +1,8 @@
-// ApiError: what a client is told, in OpenAI's shape. Fixed texts: no paths, no addresses, nothing
+// ApiError: what a client is told. Fixed texts: no paths, no addresses, nothing
 // of a prompt.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <string_view>
@@ -30,12 +31,18 @@ inline std::unexpected<ApiError> refuse(ApiError error) {
 ApiError bad_value(std::string_view field, std::string_view problem);
 /// 400 `unsupported_parameter`: a field that is known and not built.
 ApiError unsupported(std::string_view field, std::string_view note);
+/// The error of field `from`, or of what is inside it, said of field `to`.
+ApiError renamed(ApiError error, std::string_view from, std::string_view to);
 /// What an Error of the layers below means to a client.
 ApiError api_error(const Error& error);
-/// {"error":{"message","type","param","code"}}
-std::string error_json(const ApiError& error);
+/// How a body says it: OpenAI's {"error":{"message","type","param","code"}}, or Ollama's {"error":
+/// message} with our "code" and "param" beside it.
+enum class ErrorShape : std::uint8_t { kOpenAi, kOllama };
+/// That of the clients of this path.
+ErrorShape error_shape(std::string_view path) noexcept;
+std::string error_json(const ApiError& error, ErrorShape shape = ErrorShape::kOpenAi);
 /// With Retry-After where coming back later helps.
-http::Response error_response(const ApiError& error);
+http::Response error_response(const ApiError& error, ErrorShape shape = ErrorShape::kOpenAi);
 
 }  // namespace cyb::server
 

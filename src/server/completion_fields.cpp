@@ -11,11 +11,16 @@ using enum FieldState;
 
 constexpr double kBig = 2147483647.0, kSeed = 9007199254740991.0;
 
+constexpr Field kStreamOptions[] = {
+    {"include_usage", kBool, kBuilt, 0, 0, "false", "tokens, before the end of the stream"},
+    {"include_obfuscation", kBool, kOnly, 0, 0, "false"},
+};
+
 constexpr Field kShared[] = {
     {"model", kString, kBuilt, 1, 512, "the one that is loaded", "its name or id"},
     {"n", kInteger, kBuilt, 1, kMaxAnswers, "1", "answers to one prompt"},
     {"stream", kBool, kBuilt, 0, 0, "false", "server-sent events"},
-    {"stream_options", kObject, kBuilt, 0, 8, "", "{\"include_usage\": bool}"},
+    {"stream_options", kObject, kBuilt, 0, 0, "", "needs stream", false, stream_option_fields},
     {"max_tokens", kInteger, kBuilt, 1, kBig, "to the end of the context", "of one answer"},
     {"stop", kStrings, kBuilt, 0, kMaxStops, "[]", "texts of at most 256 bytes"},
     {"seed", kInteger, kBuilt, -kSeed, kSeed, "a new one", "the same seed, the same answer"},
@@ -37,7 +42,8 @@ constexpr Field kShared[] = {
 };
 
 constexpr Field kChat[] = {
-    {"messages", kList, kBuilt, 1, kMaxMessages, "", "role and content of each"},
+    {"messages", kList, kBuilt, 1, kMaxMessages, "", "role and content of each", true, nullptr,
+     "Message"},
     {"max_completion_tokens", kInteger, kBuilt, 1, kBig, "as max_tokens", "the same"},
     {"logprobs", kBool, kBuilt, 0, 0, "false", "of the chosen tokens"},
     {"top_logprobs", kInteger, kBuilt, 0, kMaxTopLogprobs, "0", "needs logprobs"},
@@ -60,7 +66,8 @@ constexpr Field kChat[] = {
 };
 
 constexpr Field kCompletion[] = {
-    {"prompt", kAny, kBuilt, 0, 0, "", "a text or a list of token ids; one prompt"},
+    {"prompt", kAny, kBuilt, 0, 0, "", "a text or a list of token ids; one prompt", true, nullptr,
+     "Prompt"},
     {"logprobs", kInteger, kBuilt, 0, kMaxTopLogprobs, "none", "likeliest tokens of each step"},
     {"best_of", kInteger, kOnly, 0, 0, "1"},
     {"echo", kBool, kOnly, 0, 0, "false"},
@@ -74,6 +81,10 @@ std::vector<Field> joined(std::span<const Field> own) {
 }
 
 }  // namespace
+
+std::span<const Field> stream_option_fields() {
+  return kStreamOptions;
+}
 
 std::span<const Field> chat_fields() {
   static const std::vector<Field> all = joined(kChat);

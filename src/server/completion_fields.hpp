@@ -11,6 +11,8 @@ namespace cyb::server {
 std::span<const Field> chat_fields();
 /// POST /v1/completions.
 std::span<const Field> completion_fields();
+/// `stream_options` of both.
+std::span<const Field> stream_option_fields();
 
 inline constexpr std::size_t kMaxAnswers = 16, kMaxStops = 16, kMaxStopBytes = 256;
 inline constexpr std::size_t kMaxBiases = 1024, kMaxMessages = 4096, kMaxTopLogprobs = 20;

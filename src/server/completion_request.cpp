@@ -76,11 +76,7 @@ ApiResult<void> read_stream(const Fields& fields, CompletionRequest& out) {
   const ChatValue* options = fields.find("stream_options");
   if (options == nullptr) return {};
   if (!out.stream) return refuse(bad_value("stream_options", "needs 'stream': true"));
-  static constexpr Field kOptions[] = {
-      {"include_usage", FieldType::kBool},
-      {"include_obfuscation", FieldType::kBool, FieldState::kOnly, 0, 0, "false"}};
-  CYB_API_ASSIGN(const Fields checked, check_fields(*options, kOptions));
-  out.include_usage = checked.is_true("include_usage");
+  out.include_usage = Fields(*options).is_true("include_usage");
   return {};
 }
 
@@ -246,7 +242,11 @@ ApiResult<std::vector<std::int32_t>> read_prompt(const Fields& fields, const Eng
 
 ApiResult<void> check_model(const Fields& fields, const Served& served) {
   const auto name = fields.text("model");
-  if (!name || *name == served.name || *name == served.engine.model_id()) return {};
+  return name ? check_model_name(*name, served) : ApiResult<void>{};
+}
+
+ApiResult<void> check_model_name(std::string_view name, const Served& served) {
+  if (name == served.name || name == served.engine.model_id()) return {};
   return refuse({404,
                  fmt::format("The model is not loaded here; this server has '{}'.", served.name),
                  "model_not_found", "model"});

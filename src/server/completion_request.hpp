@@ -32,6 +32,8 @@ ApiResult<CompletionRequest> read_completion_request(const ChatValue& body, cons
 /// `messages` and `chat_template_kwargs` as a template sees them: contents that are lists of texts
 /// become one text. Errors: 400 naming message and member.
 ApiResult<ChatInput> read_messages(const Fields& fields, const Engine& engine);
+/// 404 where `name` is another model's.
+ApiResult<void> check_model_name(std::string_view name, const Served& served);
 /// 404 where `model` is given and is another one.
 ApiResult<void> check_model(const Fields& fields, const Served& served);
 /// What submit() says, with both numbers where the prompt, which `field` gave, is too long.

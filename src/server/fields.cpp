@@ -114,12 +114,33 @@ ApiResult<void> check_field(const Field& field, const ChatValue& value) {
     return refuse(unsupported(field.name, fmt::format("only {}", field.fallback)));
   }
   if (!has_type(value, field.type)) return refuse(wrong_type(field));
+  if (field.members != nullptr) {
+    const auto checked = check_fields(value, field.members(), field.name);
+    if (!checked) return refuse(checked.error());
+  }
   if (field.type == FieldType::kBool || field.type == FieldType::kAny) return {};
   const double size = measure(value);
   const bool one_text = field.type == FieldType::kStrings && value.kind == Kind::kString;
-  if (one_text || (size >= field.min && size <= field.max)) return {};
+  if (one_text || field.members != nullptr || (size >= field.min && size <= field.max)) return {};
   return refuse(bad_value(
       field.name, fmt::format("must be {} to {}{}", field.min, field.max, unit(field.type))));
+}
+
+ApiResult<void> check_all(const ChatValue& body, std::span<const Field> table) {
+  for (const auto& [key, value] : body.members) {
+    const auto field = std::ranges::find(table, std::string_view(key), &Field::name);
+    if (field == table.end()) {
+      const std::string name = key.substr(0, 64);
+      return refuse({400, fmt::format("Unknown field '{}'.", name), "unknown_parameter", name});
+    }
+    if (value.kind != Kind::kNull) CYB_API_TRY(check_field(*field, value));
+  }
+  for (const Field& field : table) {
+    if (field.required && Fields(body).find(field.name) == nullptr) {
+      return refuse(bad_value(field.name, "is missing"));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -174,16 +195,13 @@ ApiResult<ChatValue> parse_body(std::string_view body) {
   return *std::move(parsed);
 }
 
-ApiResult<Fields> check_fields(const ChatValue& body, std::span<const Field> table) {
-  for (const auto& [key, value] : body.members) {
-    const auto field = std::ranges::find(table, std::string_view(key), &Field::name);
-    if (field == table.end()) {
-      const std::string name = key.substr(0, 64);
-      return refuse({400, fmt::format("Unknown field '{}'.", name), "unknown_parameter", name});
-    }
-    if (value.kind != Kind::kNull) CYB_API_TRY(check_field(*field, value));
-  }
-  return Fields(body);
+ApiResult<Fields> check_fields(const ChatValue& body, std::span<const Field> table,
+                               std::string_view where) {
+  auto checked = check_all(body, table);
+  if (checked) return Fields(body);
+  ApiError& error = checked.error();
+  return refuse(where.empty() ? error
+                              : renamed(error, error.param, fmt::format("{}.{}", where, error.param)));
 }
 
 }  // namespace cyb::server

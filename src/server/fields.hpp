@@ -30,6 +30,9 @@ enum class FieldState : std::uint8_t {
   kRefused,  // known, not built
 };
 
+struct Field;
+using FieldTable = std::span<const Field> (*)();
+
 struct Field {
   std::string_view name;
   FieldType type = FieldType::kAny;
@@ -37,6 +40,9 @@ struct Field {
   double min = 0, max = 0;
   std::string_view fallback{};  // the value where it is not given, as people read it
   std::string_view note{};      // what it does, or why it is refused
+  bool required = false;
+  FieldTable members = nullptr;  // of a kObject that has a table of its own
+  std::string_view schema{};     // its name in the OpenAPI file: of a list's elements, of any value
 };
 
 /// A checked body. Where a field is null it counts as not given.
@@ -57,8 +63,9 @@ class Fields {
 /// A JSON object of at most 64 levels. Errors: 400 `invalid_json` with the place.
 ApiResult<ChatValue> parse_body(std::string_view body);
 /// Errors: 400 `unknown_parameter`, `unsupported_parameter`, `invalid_type`, `invalid_value`, each
-/// with the field's name. `body` must outlive the result.
-ApiResult<Fields> check_fields(const ChatValue& body, std::span<const Field> table);
+/// with the field's name; `where` ("input[2]") stands before it. `body` must outlive the result.
+ApiResult<Fields> check_fields(const ChatValue& body, std::span<const Field> table,
+                               std::string_view where = {});
 
 /// "an integer", ...
 std::string_view type_text(FieldType type) noexcept;

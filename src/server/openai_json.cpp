@@ -57,19 +57,19 @@ std::uint64_t n_characters(std::string_view bytes) noexcept {
 
 }  // namespace
 
-std::string LogprobsJson::chat_object(std::span<const TokenReport> tokens) const {
-  std::string out = R"({"content":[)";
+std::string token_objects(const Tokenizer* tokenizer, std::span<const TokenReport> tokens) {
+  std::string out;
   for (const TokenReport& token : tokens) {
     if (&token != tokens.data()) out += ',';
-    out += '{' + chat_token(token_bytes(frame_->tokenizer, token.id), token.logprob) +
+    out += '{' + chat_token(token_bytes(tokenizer, token.id), token.logprob) +
            R"(,"top_logprobs":[)";
     for (const TokenLogprob& rival : token.top) {
       if (&rival != token.top.data()) out += ',';
-      out += '{' + chat_token(token_bytes(frame_->tokenizer, rival.id), rival.logprob) + '}';
+      out += '{' + chat_token(token_bytes(tokenizer, rival.id), rival.logprob) + '}';
     }
     out += "]}";
   }
-  return out + R"(],"refusal":null})";
+  return out;
 }
 
 std::string LogprobsJson::completion_object(std::span<const TokenReport> tokens) {
@@ -95,7 +95,8 @@ std::string LogprobsJson::completion_object(std::span<const TokenReport> tokens)
 }
 
 std::string LogprobsJson::next(std::span<const TokenReport> tokens) {
-  return frame_->chat ? chat_object(tokens) : completion_object(tokens);
+  if (!frame_->chat) return completion_object(tokens);
+  return R"({"content":[)" + token_objects(frame_->tokenizer, tokens) + R"(],"refusal":null})";
 }
 
 std::string_view reason_text(FinishReason reason) noexcept {

@@ -10,6 +10,9 @@
 
 namespace cyb::server {
 
+/// [{"token","logprob","bytes","top_logprobs"}] without the brackets.
+std::string token_objects(const Tokenizer* tokenizer, std::span<const TokenReport> tokens);
+
 /// Tokens of an answer as the API counts and shows them.
 class LogprobsJson {
  public:
@@ -18,7 +21,6 @@ class LogprobsJson {
   std::string next(std::span<const TokenReport> tokens);
 
  private:
-  std::string chat_object(std::span<const TokenReport> tokens) const;
   std::string completion_object(std::span<const TokenReport> tokens);
 
   const AnswerFrame* frame_;

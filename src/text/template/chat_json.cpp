@@ -49,6 +49,32 @@ ChatValue value_of(const Json& json) {
   }
 }
 
+Json json_of(const ChatValue& value) {
+  using Kind = ChatValue::Kind;
+  switch (value.kind) {
+    case Kind::kBool:
+      return value.boolean;
+    case Kind::kInt:
+      return value.integer;
+    case Kind::kFloat:
+      return value.number;
+    case Kind::kString:
+      return value.text;
+    case Kind::kList: {
+      Json out = Json::array();
+      for (const ChatValue& item : value.items) out.push_back(json_of(item));
+      return out;
+    }
+    case Kind::kObject: {
+      Json out = Json::object();
+      for (const auto& [key, member] : value.members) out[key] = json_of(member);
+      return out;
+    }
+    default:
+      return nullptr;
+  }
+}
+
 /// What the tree cannot carry on to a template.
 struct Watch {
   bool too_deep = false, too_large = false;
@@ -83,6 +109,10 @@ Result<ChatValue> parse_chat_json(std::string_view text, std::string_view what) 
         refused(what, fmt::format("is nested more than {} levels deep", kMaxChatJsonDepth)));
   if (watch.too_large) return fail(refused(what, "has a number that does not fit 64 bits"));
   return value_of(json);
+}
+
+std::string chat_json_text(const ChatValue& value) {
+  return json_of(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace cyb

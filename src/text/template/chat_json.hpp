@@ -1,6 +1,7 @@
 // JSON text as a value that templates see: what a caller sends as messages, tools or variables.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -15,5 +16,9 @@ inline constexpr int kMaxChatJsonDepth = 64;
 /// errors. Errors: InvalidInput `<what> is not JSON: ...` with the byte offset, nesting, integers
 /// that do not fit 64 bits.
 Result<ChatValue> parse_chat_json(std::string_view text, std::string_view what);
+
+/// A value that parse_chat_json() made, as compact JSON. Bytes that are not valid UTF-8 become
+/// U+FFFD.
+std::string chat_json_text(const ChatValue& value);
 
 }  // namespace cyb
