@@ -99,7 +99,7 @@ std::optional<http::Response> Service::check_head(const http::RequestHead& head)
                 : ApiError{405, "This path takes another method.", "method_not_allowed"};
   }
   if (!error) return std::nullopt;
-  http::Response out = error_response(*error);
+  http::Response out = error_response(*error, error_shape(head.path()));
   if (error->status == 405) out.headers.push_back({"Allow", found.allowed});
   Call call{nullptr, found.route, new_id("req-")};
   out.headers.push_back({"X-Request-Id", call.id});

@@ -54,6 +54,7 @@ struct Call {
 
 struct ServiceOptions {
   std::string model_name;
+  std::string version{};  // of this program
   SchedulerOptions scheduler{};
   AccessOptions access{};
   std::function<void(std::string_view line)> log{};  // one line a request; from any thread
@@ -70,7 +71,9 @@ class Service {
 
   /// Answers, counts and logs.
   void respond(Call& call, http::Response response);
-  void respond(Call& call, const ApiError& error) { respond(call, error_response(error)); }
+  void respond(Call& call, const ApiError& error) {
+    respond(call, error_response(error, error_shape(call.request().path())));
+  }
   void respond_json(Call& call, std::string body) {
     respond(call, http::Response{200, "application/json", std::move(body)});
   }
@@ -83,6 +86,7 @@ class Service {
   Served served() const noexcept {
     return {scheduler_->engine(), options_.model_name, options_.scheduler.max_running};
   }
+  const std::string& version() const noexcept { return options_.version; }
   /// Of model and numerics: equal ones give equal bits.
   const std::string& fingerprint() const noexcept { return fingerprint_; }
   std::int64_t started() const noexcept { return started_; }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "server/completion_fields.hpp"
+#include "server/ollama_request.hpp"
 #include "server/responses_request.hpp"
 #include "server/scripted_server.hpp"
 
@@ -236,6 +237,11 @@ TEST(HttpFields, NothingIsIgnoredInSilence) {
         server::chat_fields());
   check("/v1/completions", {{"prompt", "a>"}, {"max_tokens", 1}}, server::completion_fields());
   check("/v1/responses", {{"input", "a"}, {"max_output_tokens", 1}}, server::responses_fields());
+  check("/api/chat",
+        {{"messages", Json::array({{{"role", "user"}, {"content", "a"}}})}, {"stream", false}},
+        server::ollama_chat_fields());
+  check("/api/generate", {{"prompt", "a"}, {"stream", false}}, server::ollama_generate_fields());
+  check("/api/show", Json::object(), server::ollama_show_fields());
 }
 
 TEST(HttpFields, RulesBetweenFields) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "api/version.hpp"
 #include "base/file.hpp"
 #include "cli/command.hpp"
 #include "cli/model_flags.hpp"
@@ -27,7 +28,7 @@ constexpr const char* kExamples = R"(Examples:
   curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \
        -d '{"messages": [{"role": "user", "content": "Hi"}], "stream": true}'
 stdout gets one line, `listening on http://HOST:PORT`, once requests are taken; stderr one line a request, never its text.
-Clients of OpenAI's API: base URL http://127.0.0.1:8080/v1, any key where there is no key file. docs/http-api.md lists
+Clients of Ollama's API: http://127.0.0.1:8080. Clients of OpenAI's: base URL http://127.0.0.1:8080/v1, any key where there is no key file. docs/http-api.md lists
 routes and fields; a field that is not built is refused by its name.
 A host that others can reach needs --api-key-file: keys of at least 16 characters, one a line, # begins a comment.
 Ctrl-C or SIGTERM: no more requests are taken, what runs is finished, exit code 0; a second one ends at once.)";
@@ -96,6 +97,7 @@ class ServeCommand final : public Command {
     CYB_TRY(read_transport(out.http));
     out.service.model_name = name_.value_or(std::filesystem::path(model_.name()).stem().string());
     if (out.service.model_name.empty()) out.service.model_name = "model";
+    out.service.version = api::kVersion;
     out.service.scheduler.max_running = static_cast<std::uint32_t>(slots());
     out.service.scheduler.max_waiting = static_cast<std::uint32_t>(max_queue_.value_or(256));
     out.service.access.more_hosts = allow_hosts_;
