@@ -15,6 +15,7 @@
 #include "cli/model_flags.hpp"
 #include "cli/text_input.hpp"
 #include "cli/usage.hpp"
+#include "server/openapi.hpp"
 #include "server/server.hpp"
 
 namespace cyb::cli {
@@ -38,7 +39,8 @@ constexpr std::uint64_t kMaxSlots = 256, kMaxQueue = 65536;
 class ServeCommand final : public Command {
  public:
   void declare(Options& options) override {
-    model_.declare_model(options);
+    ModelFlags::declare_optional_model(options, model_name_);
+    options.flag("--openapi", openapi_, "Print the OpenAPI file of the server and end");
     options.text("--host", host_, "H", "Address to listen on (default: 127.0.0.1)");
     options.integer("--port", port_, {0, 65535}, "P", "Port; 0: any that is free (default: 8080)");
     options.optional_text("--unix", unix_path_, "PATH",
@@ -64,9 +66,15 @@ class ServeCommand final : public Command {
   }
 
   Result<int> run(Context& context) override {
+    CYB_TRY(Output::check_writable());
+    if (openapi_) {
+      context.output.line(server::openapi_json(api::kVersion));
+      return kExitOk;
+    }
+    if (model_name_.value_or("").empty()) return fail(usage_error("MODEL is missing"));
+    model_.set_name(*model_name_);
     const std::stop_token stop = context.interrupts.begin();
     CYB_TRY(model_.check_kv());
-    CYB_TRY(Output::check_writable());
     server::ServerOptions options;
     CYB_TRY(read_options(context, options));
     raise_file_limit();
@@ -146,6 +154,8 @@ class ServeCommand final : public Command {
   }
 
   ModelFlags model_;
+  std::optional<std::string> model_name_;
+  bool openapi_ = false;
   std::string host_ = "127.0.0.1";
   std::optional<std::string> key_file_, name_, unix_path_, tls_certificate_, tls_key_;
   std::vector<std::string> allow_hosts_;

@@ -5,35 +5,12 @@
 
 #include "base/json_text.hpp"
 #include "runtime/chat.hpp"
-#include "server/completion_fields.hpp"
 #include "server/service.hpp"
+#include "server/text_fields.hpp"
 #include "text/tokenizer.hpp"
 
 namespace cyb::server {
 namespace {
-
-using enum FieldType;
-
-constexpr double kMaxItems = 1e7;
-
-constexpr Field kTokenize[] = {
-    {"model", kString, FieldState::kBuilt, 1, 512},
-    {"content", kString, FieldState::kBuilt, 0, kMaxItems, "", "the text"},
-    {"add_special", kBool, FieldState::kBuilt, 0, 0, "false",
-     "BOS and EOS as the model wants them"},
-    {"parse_special", kBool, FieldState::kBuilt, 0, 0, "false", "control tokens in the text count"},
-    {"with_pieces", kBool, FieldState::kBuilt, 0, 0, "false", "{\"id\", \"piece\"} of each"},
-};
-constexpr Field kDetokenize[] = {
-    {"model", kString, FieldState::kBuilt, 1, 512},
-    {"tokens", kList, FieldState::kBuilt, 0, kMaxItems, "", "ids"},
-};
-constexpr Field kApplyTemplate[] = {
-    {"model", kString, FieldState::kBuilt, 1, 512},
-    {"messages", kList, FieldState::kBuilt, 1, kMaxMessages},
-    {"add_generation_prompt", kBool, FieldState::kBuilt, 0, 0, "true"},
-    {"chat_template_kwargs", kObject, FieldState::kBuilt, 0, 64, "{}"},
-};
 
 ApiResult<const Tokenizer*> tokenizer_of(const Fields& fields, const Service& service) {
   CYB_API_TRY(check_model(fields, service.served()));
@@ -48,10 +25,9 @@ std::string piece_json(const Tokenizer& tokenizer, std::int32_t id) {
 }
 
 ApiResult<std::string> tokenize(const ChatValue& body, const Service& service) {
-  CYB_API_ASSIGN(const Fields fields, check_fields(body, kTokenize));
+  CYB_API_ASSIGN(const Fields fields, check_fields(body, tokenize_fields()));
   CYB_API_ASSIGN(const Tokenizer* tokenizer, tokenizer_of(fields, service));
   const auto content = fields.text("content");
-  if (!content) return refuse(bad_value("content", "is missing"));
   const auto ids = tokenizer->encode(*content, {.parse_special = fields.is_true("parse_special"),
                                                 .add_special = fields.is_true("add_special")});
   if (!ids) return refuse(api_error(ids.error()));
@@ -66,10 +42,9 @@ ApiResult<std::string> tokenize(const ChatValue& body, const Service& service) {
 }
 
 ApiResult<std::string> detokenize(const ChatValue& body, const Service& service) {
-  CYB_API_ASSIGN(const Fields fields, check_fields(body, kDetokenize));
+  CYB_API_ASSIGN(const Fields fields, check_fields(body, detokenize_fields()));
   CYB_API_ASSIGN(const Tokenizer* tokenizer, tokenizer_of(fields, service));
   const ChatValue* list = fields.find("tokens");
-  if (list == nullptr) return refuse(bad_value("tokens", "is missing"));
   std::vector<std::int32_t> ids;
   for (const ChatValue& item : list->items) {
     const bool known = item.kind == ChatValue::Kind::kInt && item.integer >= 0 &&
@@ -83,7 +58,7 @@ ApiResult<std::string> detokenize(const ChatValue& body, const Service& service)
 }
 
 ApiResult<std::string> apply_template(const ChatValue& body, const Service& service) {
-  CYB_API_ASSIGN(const Fields fields, check_fields(body, kApplyTemplate));
+  CYB_API_ASSIGN(const Fields fields, check_fields(body, apply_template_fields()));
   const Engine& engine = service.served().engine;
   CYB_API_TRY(check_model(fields, service.served()));
   CYB_API_ASSIGN(ChatInput input, read_messages(fields, engine));
