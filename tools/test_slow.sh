@@ -35,6 +35,7 @@ onnx() { script=$1; shift; build/venv-onnx/bin/python "tests/conformance/onnx_ba
 texts() { script=$1; shift; build/venv-tokenizers/bin/python "tests/golden/make/$script" --random 10000 --out "$@"; }
 kinds() { CYB_TOKENIZER_KINDS="build/tokenizer_kinds" build/release/tests/test_text --gtest_filter='*Kinds*'; }
 files() { CYB_TOKENIZER_FILES="build/tokenizer_files" build/release/tests/test_import --gtest_filter='*SentencePiece*:*Tiktoken*'; }
+client() { venv=$1; "build/venv-$venv/bin/python" "tests/e2e/clients/$2" --program build/release/cyb-llm "$(python3 tools/fetch_models.py smollm2)"; }
 regime() { env "$@" ctest --test-dir build/release -j "$jobs" --output-on-failure -LE slow -E '^gate_|fuzz_replay|^aarch64'; }
 
 python3 tools/fetch_models.py all >/dev/null
@@ -44,8 +45,16 @@ if wanted clients; then
   step "packages of clients" tools/venv.sh clients
   step "64 marked prompts over HTTP" python3 tests/e2e/clients/markers.py --program build/release/cyb-llm \
     "$(python3 tools/fetch_models.py smollm2)"
-  step "the openai package" build/venv-clients/bin/python tests/e2e/clients/openai_client.py \
-    --program build/release/cyb-llm "$(python3 tools/fetch_models.py smollm2)"
+  for name in openai ollama langchain litellm; do step "the client $name" client clients "${name}_client.py"; done
+  step "schemathesis" client clients openapi_check.py
+  step "packages of LlamaIndex" tools/venv.sh llamaindex
+  step "the client llamaindex" client llamaindex llamaindex_client.py
+  if [ "$(node -p 'parseInt(process.versions.node)' 2>/dev/null || echo 0)" -ge 20 ]; then
+    step "the openai package of npm" client clients npm_client.py
+  else
+    passed="$passed
+  not run the openai package of npm (it needs Node 20)"
+  fi
 fi
 if wanted onnx; then
   step "packages for ONNX" tools/venv.sh onnx

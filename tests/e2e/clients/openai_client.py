@@ -1,33 +1,14 @@
 #!/usr/bin/env python3
 """The `openai` package against a running `cyb-llm serve`: chat, stream, completions, logprobs, n, errors as the package's typed
-exceptions. usage: openai_client.py --program build/release/cyb-llm MODEL  (a model with a chat template)"""
-import argparse
+exceptions; the Responses API. usage: openai_client.py --program build/release/cyb-llm MODEL  (a model with a chat template)"""
 import concurrent.futures
-import signal
-import subprocess
-import sys
 
 import openai
-
-KEY = "a key for this test alone"
-
-
-def start(program, model):
-    process = subprocess.Popen([program, "serve", model, "--port", "0", "--ctx", "512", "--name", "served", "--slots", "8"],
-                               stdout=subprocess.PIPE, text=True)
-    line = process.stdout.readline()
-    assert line.startswith("listening on http://127.0.0.1:"), line
-    return process, line.split()[-1]
+from served import KEY, raises, run
 
 
 def expect(error, status, code, call):
-    try:
-        call()
-    except error as caught:
-        assert caught.status_code == status and caught.code == code, (caught.status_code, caught.code)
-        assert caught.request_id.startswith("req-"), caught.request_id
-        return
-    raise AssertionError(f"no {error.__name__}")
+    assert raises(error, call, status_code=status, code=code).request_id.startswith("req-")
 
 
 def check_chat(client):
@@ -99,23 +80,39 @@ def check_load(client):
             future.result()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model")
-    parser.add_argument("--program", default="build/release/cyb-llm")
-    arguments = parser.parse_args()
-    process, address = start(arguments.program, arguments.model)
-    try:
-        client = openai.OpenAI(base_url=address + "/v1", api_key=KEY, max_retries=0)
-        for check in (check_chat, check_completions, check_errors, check_load):
-            check(client)
-            print(f"ok {check.__name__}")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        code = process.wait(timeout=60)
-    assert code == 0, code
-    print(f"ok openai {openai.__version__}")
+def check_responses(client):
+    ask = dict(model="served", input="Name a colour.", max_output_tokens=12, temperature=0.8, extra_body={"seed": 7})
+    whole = client.responses.create(**ask)
+    assert whole.output_text and whole.status in ("completed", "incomplete") and whole.usage.output_tokens <= 12, whole
+    chat = client.chat.completions.create(model="served", messages=[{"role": "user", "content": "Name a colour."}], max_tokens=12, seed=7,
+                                          temperature=0.8)
+    assert whole.output_text == chat.choices[0].message.content
+    events = list(client.responses.create(**ask, stream=True))
+    assert [e.sequence_number for e in events] == list(range(len(events)))
+    assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == whole.output_text
+    assert events[0].type == "response.created" and events[-1].type == f"response.{whole.status}"
+    assert events[-1].response.output_text == whole.output_text and events[-1].response.usage == whole.usage
+    with client.responses.stream(**{**ask, "max_output_tokens": 400}) as stream:  # the package's own state machine
+        final = stream.get_final_response() if any(e.type == "response.completed" for e in stream) else None
+    assert final is None or final.output_text
+    probed = client.responses.create(**ask, top_logprobs=2, include=["message.output_text.logprobs"])
+    assert len(probed.output[0].content[0].logprobs) == probed.usage.output_tokens
+    assert all(len(t.top_logprobs) == 2 for t in probed.output[0].content[0].logprobs)
+    again = client.responses.create(model="served", instructions="Be brief.", max_output_tokens=4, input=[
+        {"role": "user", "content": "Name a colour."}, *whole.output, {"role": "user", "content": [{"type": "input_text", "text": "Another."}]}])
+    assert again.usage.input_tokens > whole.usage.input_tokens and again.instructions == "Be brief."
+    expect(openai.BadRequestError, 400, "unsupported_parameter", lambda: client.responses.create(**ask, store=True))
+    expect(openai.BadRequestError, 400, "unsupported_parameter", lambda: client.responses.create(**ask, previous_response_id=whole.id))
+    expect(openai.NotFoundError, 404, "model_not_found", lambda: client.responses.create(model="other", input="Hi"))
+
+
+def with_client(check):
+    def checked(address):
+        check(openai.OpenAI(base_url=address + "/v1", api_key=KEY, max_retries=0))
+    checked.__name__ = check.__name__
+    return checked
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(__doc__, [with_client(c) for c in (check_chat, check_completions, check_responses, check_errors, check_load)])
+    print(f"ok openai {openai.__version__}")

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""The `ollama` package against a running `cyb-llm serve`. usage: ollama_client.py --program build/release/cyb-llm MODEL"""
+import ollama
+from served import raises, run
+
+MESSAGES = [{"role": "user", "content": "Name a colour."}]
+OPTIONS = {"seed": 7, "temperature": 0.8, "num_predict": 12}
+
+
+def check_chat(address):
+    client = ollama.Client(host=address)
+    whole = client.chat(model="served", messages=MESSAGES, options=OPTIONS)
+    assert whole.message.content and whole.done and whole.done_reason in ("stop", "length"), whole
+    assert whole.eval_count <= 12 and whole.prompt_eval_count > 0 and whole.total_duration >= whole.eval_duration > 0, whole
+    pieces = list(client.chat(model="served:latest", messages=MESSAGES, options=OPTIONS, stream=True))
+    assert "".join(p.message.content for p in pieces) == whole.message.content
+    assert [p.done for p in pieces] == [False] * (len(pieces) - 1) + [True] and pieces[-1].eval_count == whole.eval_count
+    probed = client.chat(model="served", messages=MESSAGES, options=OPTIONS, logprobs=True, top_logprobs=2)
+    assert len(probed.logprobs) == probed.eval_count and all(len(t.top_logprobs) == 2 for t in probed.logprobs)
+
+
+def check_generate(address):
+    client = ollama.Client(host=address)
+    whole = client.generate(model="served", prompt="Name a colour.", options=OPTIONS)
+    assert whole.response == client.chat(model="served", messages=MESSAGES, options=OPTIONS).message.content
+    pieces = list(client.generate(model="served", prompt="Name a colour.", options=OPTIONS, stream=True))
+    assert "".join(p.response for p in pieces) == whole.response
+    raw = client.generate(model="served", prompt="Once upon a time", raw=True, options=OPTIONS)
+    assert raw.response and raw.prompt_eval_count < whole.prompt_eval_count
+    assert client.generate(model="served", prompt="").done_reason == "load"
+
+
+def check_models(address):
+    client = ollama.Client(host=address)
+    assert [m.model for m in client.list().models] == ["served"]
+    assert client.ps().models[0].context_length == 512
+    shown = client.show("served")
+    assert shown.capabilities == ["completion"] and shown.template and shown.modelinfo["general.parameter_count"] > 0, shown
+
+
+def check_errors(address):
+    client = ollama.Client(host=address)
+    error = ollama.ResponseError
+    raises(error, lambda: client.chat(model="other", messages=MESSAGES), status_code=404)
+    caught = raises(error, lambda: client.chat(model="served", messages=MESSAGES, options={"num_ctx": 100000}), status_code=400)
+    assert "options.num_ctx" in caught.error
+    caught = raises(error, lambda: client.chat(model="served", messages=MESSAGES, keep_alive="5m"), status_code=400)
+    assert "keep_alive" in caught.error
+    raises(error, lambda: list(client.generate(model="served", prompt="a " * 2000, stream=True)), status_code=400)
+    raises(error, lambda: client.embed(model="served", input="a"), status_code=501)
+    raises(error, lambda: client.embeddings(model="served", prompt="a"), status_code=501)
+
+
+if __name__ == "__main__":
+    run(__doc__, [check_chat, check_generate, check_models, check_errors])
+    print("ok ollama")
