@@ -35,17 +35,10 @@ ModelFlags::ModelFlags(std::string name) : ModelFlags() {
   model_ = std::move(name);
 }
 
-namespace {
-constexpr const char* kModelHelp =
-    "A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id in the store";
-}  // namespace
-
 void ModelFlags::declare_model(Options& options) {
-  options.positional("MODEL", model_, kModelHelp);
-}
-
-void ModelFlags::declare_optional_model(Options& options, std::optional<std::string>& target) {
-  options.optional_positional("MODEL", target, kModelHelp);
+  options.positional(
+      "MODEL", model_,
+      "A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id in the store");
 }
 
 void ModelFlags::declare_engine(Options& options) {

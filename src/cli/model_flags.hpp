@@ -29,9 +29,6 @@ class ModelFlags {
 
   /// MODEL.
   void declare_model(Options& options);
-  /// MODEL of a command that can do without; set_name() takes it on.
-  static void declare_optional_model(Options& options, std::optional<std::string>& target);
-  void set_name(std::string name) { model_ = std::move(name); }
   /// --path, --backend, --threads, --exact, --no-fallback, --no-fuse, --lora.
   void declare_engine(Options& options);
   /// --ctx, --kv.

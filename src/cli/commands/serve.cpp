@@ -39,7 +39,9 @@ constexpr std::uint64_t kMaxSlots = 256, kMaxQueue = 65536;
 class ServeCommand final : public Command {
  public:
   void declare(Options& options) override {
-    ModelFlags::declare_optional_model(options, model_name_);
+    options.optional_positional("MODEL", model_name_,
+                                "A .model, a GGUF or ONNX file or a Hugging Face folder, or a name "
+                                "or id in the store");
     options.flag("--openapi", openapi_, "Print the OpenAPI file of the server and end");
     options.text("--host", host_, "H", "Address to listen on (default: 127.0.0.1)");
     options.integer("--port", port_, {0, 65535}, "P", "Port; 0: any that is free (default: 8080)");
