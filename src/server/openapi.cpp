@@ -58,6 +58,9 @@ constexpr Operation kOperations[] = {
     {"ollama_version", "Of this program", nullptr, "OllamaVersion"},
 };
 
+/// For browsers, no part of the API.
+constexpr std::string_view kPageRoutes[] = {"page", "page_asset"};
+
 constexpr Route kListed[] = {
 #define CYB_ROUTE(name, method, path, open) {#name, method, path, open, nullptr},
 #include "server/route_list.inc"
@@ -273,6 +276,7 @@ std::string openapi_json(std::string_view version) {
 std::vector<std::string_view> undescribed_routes() {
   std::vector<std::string_view> out;
   for (const Route& route : kListed) {
+    if (std::ranges::find(kPageRoutes, route.name) != std::end(kPageRoutes)) continue;
     if (std::ranges::find(kOperations, route.name, &Operation::route) == std::end(kOperations)) {
       out.push_back(route.name);
     }
