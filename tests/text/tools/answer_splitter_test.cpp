@@ -1,0 +1,313 @@
+// Every format as its models write it, cut at every place: the parts are the same.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "text/tools/answer_splitter.hpp"
+
+namespace cyb {
+namespace {
+
+using Call = std::pair<std::string, std::string>;
+
+struct Case {
+  std::string format, text;
+  std::string content, reasoning;
+  std::vector<Call> calls;
+};
+
+std::string shown(const SplitAnswer& answer) {
+  std::string out = "content[" + answer.content + "] reasoning[" + answer.reasoning + "]";
+  for (const auto& call : answer.calls) out += " " + call.name + "(" + call.arguments + ")";
+  return out;
+}
+
+std::string shown(const Case& one) {
+  SplitAnswer answer{one.content, one.reasoning, {}};
+  for (const auto& [name, arguments] : one.calls) answer.calls.push_back({name, arguments});
+  return shown(answer);
+}
+
+SplitOptions options_of(const std::string& format) {
+  SplitOptions out;
+  out.format = find_tool_format(format);
+  EXPECT_TRUE(out.format != nullptr || format.empty()) << format;
+  out.functions = {"f", "get_weather", "python"};
+  out.reasoning = {"<think>", "</think>"};
+  return out;
+}
+
+/// Pieces end at `cuts`; all byte by byte where it is empty.
+std::string split(const SplitOptions& options, const std::string& text,
+                  const std::vector<std::size_t>& cuts, bool complete = true) {
+  AnswerSplitter splitter(options);
+  std::vector<AnswerPart> parts;
+  std::size_t from = 0;
+  for (const std::size_t cut : cuts) {
+    splitter.push(std::string_view(text).substr(from, cut - from), parts);
+    from = cut;
+  }
+  if (cuts.empty()) {
+    for (; from < text.size(); ++from) {
+      splitter.push(std::string_view(text).substr(from, 1), parts);
+    }
+  }
+  splitter.push(std::string_view(text).substr(from), parts);
+  splitter.finish(complete, parts);
+  return shown(join_parts(parts));
+}
+
+void check(const SplitOptions& options, const Case& one, bool complete = true) {
+  const std::string expected = shown(one);
+  EXPECT_EQ(split(options, one.text, {one.text.size()}, complete), expected)
+      << one.format << ": " << one.text;
+  EXPECT_EQ(split(options, one.text, {}, complete), expected) << one.format << ": byte by byte";
+  for (std::size_t i = 0; i <= one.text.size(); ++i) {
+    ASSERT_EQ(split(options, one.text, {i}, complete), expected)
+        << one.format << " cut at " << i << ": " << one.text;
+  }
+}
+
+const std::string kParis = R"({"city": "Paris", "n": [1, {"a": "}\"{"}]})";
+const std::string kBegins = "<｜tool▁calls▁begin｜>", kEnds = "<｜tool▁calls▁end｜>",
+                  kOne = "<｜tool▁call▁begin｜>", kOneEnds = "<｜tool▁call▁end｜>",
+                  kSep = "<｜tool▁sep｜>";
+
+std::vector<Case> whole_calls() {
+  const std::string fenced =
+      kOne + "function" + kSep + "get_weather\n```json\n" + kParis + "\n```" + kOneEnds;
+  return {
+      {"hermes",
+       "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": " + kParis + "}\n</tool_call>",
+       "",
+       "",
+       {{"get_weather", kParis}}},
+      {"hermes",
+       "Let me see.\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n<tool_call>"
+       "{\"arguments\": " +
+           kParis + ", \"name\": \"get_weather\", \"id\": 7}</tool_call>\n",
+       "Let me see.",
+       "",
+       {{"f", "{}"}, {"get_weather", kParis}}},
+      {"hermes",
+       "<think>\nHm: <tool_call>?\n</think>\n\n<tool_call>{\"name\":\"f\"}</tool_call>",
+       "",
+       "Hm: <tool_call>?",
+       {{"f", "{}"}}},
+      {"llama3",
+       "{\"name\": \"get_weather\", \"parameters\": " + kParis + "}",
+       "",
+       "",
+       {{"get_weather", kParis}}},
+      {"llama3",
+       "{\"name\": \"f\", \"parameters\": {}}; {\"name\": \"f\", \"parameters\": {}}",
+       "",
+       "",
+       {{"f", "{}"}, {"f", "{}"}}},
+      {"llama3",
+       "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": {\"a\": 1}}",
+       "",
+       "",
+       {{"f", "{\"a\": 1}"}}},
+      {"llama3",
+       "<|python_tag|>print(\"a\\n\")\n1 < 2",
+       "",
+       "",
+       {{"python", "{\"code\": \"print(\\\"a\\\\n\\\")\\n1 < 2\"}"}}},
+      {"mistral",
+       "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": " + kParis +
+           ", \"id\": \"123456789\"}, {\"name\": \"f\", \"arguments\": {}}]",
+       "",
+       "",
+       {{"get_weather", kParis}, {"f", "{}"}}},
+      {"mistral-args",
+       "Yes.[TOOL_CALLS]get_weather[ARGS]" + kParis + "[TOOL_CALLS]f[ARGS]{}",
+       "Yes.",
+       "",
+       {{"get_weather", kParis}, {"f", "{}"}}},
+      {"mistral-args",
+       "[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{\"a\": 1}",
+       "",
+       "",
+       {{"f", "{\"a\": 1}"}}},
+      {"deepseek-r1",
+       kBegins + fenced + "\n" + fenced + kEnds,
+       "",
+       "",
+       {{"get_weather", kParis}, {"get_weather", kParis}}},
+      {"deepseek-v3.1",
+       "<think>So.</think>Now:" + kBegins + kOne + "get_weather" + kSep + kParis + kOneEnds + kOne +
+           "f" + kSep + "{}" + kOneEnds + kEnds,
+       "Now:",
+       "So.",
+       {{"get_weather", kParis}, {"f", "{}"}}},
+      {"functionary-v3.1",
+       "<function=get_weather>" + kParis + "</function>",
+       "",
+       "",
+       {{"get_weather", kParis}}},
+      {"functionary-v3.1", "<|python_tag|>x = 1", "", "", {{"python", "{\"code\": \"x = 1\"}"}}},
+      {"functionary-v3.2", "get_weather\n" + kParis, "", "", {{"get_weather", kParis}}},
+      {"functionary-v3.2",
+       "all\nIt rains.>>>f\n{}\n>>>get_weather\n" + kParis,
+       "It rains.",
+       "",
+       {{"f", "{}"}, {"get_weather", kParis}}},
+      {"functionary-v3.2", "python\nx = 1", "", "", {{"python", "{\"code\": \"x = 1\"}"}}},
+      {"gpt-oss",
+       "<|channel|>analysis<|message|>Look it up.<|end|><|start|>assistant<|channel|>commentary "
+       "to=functions.get_weather <|constrain|>json<|message|>" +
+           kParis,
+       "",
+       "Look it up.",
+       {{"get_weather", kParis}}},
+      {"gpt-oss",
+       " to=functions.f<|channel|>commentary json<|message|>{}<|call|>",
+       "",
+       "",
+       {{"f", "{}"}}},
+      {"gpt-oss",
+       "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Four.",
+       "Four.",
+       "Hm.",
+       {}},
+      {"gpt-oss",
+       "<|channel|>commentary<|message|>I will.<|end|><|start|>assistant<|channel|>commentary "
+       "to=functions.f<|message|>{}",
+       "I will.",
+       "",
+       {{"f", "{}"}}},
+      {"gemma",
+       "```tool_code\nget_weather(city='Pa\"ris', n=[1, None, True], d={'a': 1.5})\n```",
+       "",
+       "",
+       {{"get_weather", "{\"city\": \"Pa\\\"ris\", \"n\": [1, null, true], \"d\": {\"a\": 1.5}}"}}},
+      {"gemma",
+       "Sure.\n```json\n{\"name\": \"f\", \"parameters\": {}}\n```\n",
+       "Sure.",
+       "",
+       {{"f", "{}"}}},
+      {"gemma",
+       "```tool_call\n[{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"f\"}]\n```",
+       "",
+       "",
+       {{"f", "{}"}, {"f", "{}"}}},
+      {"generic",
+       " {\"name\": \"f\", \"arguments\": {}}\n{\"name\": \"f\", \"arguments\": {}}\n",
+       "",
+       "",
+       {{"f", "{}"}, {"f", "{}"}}},
+      {"generic", "[{\"name\": \"f\", \"arguments\": {}}]", "", "", {{"f", "{}"}}},
+      {"generic",
+       "```json\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n```",
+       "",
+       "",
+       {{"f", "{\"a\": 1}"}}},
+      {"", "<think>a\n\nb</think>\n\nc </think>", "c </think>", "a\n\nb", {}},
+      {"", "no <think>marks</think> here\n", "no <think>marks</think> here\n", "", {}},
+  };
+}
+
+TEST(AnswerSplitter, CallsOfEveryFormatAtEveryCut) {
+  std::set<std::string> seen;
+  for (const Case& one : whole_calls()) {
+    seen.insert(one.format);
+    check(options_of(one.format), one);
+    for (const auto& [name, arguments] : one.calls) {
+      EXPECT_TRUE(nlohmann::json::accept(arguments)) << arguments;
+    }
+  }
+  for (const ToolFormat& format : tool_formats()) {
+    EXPECT_TRUE(seen.contains(std::string(format.name))) << format.name;
+  }
+}
+
+TEST(AnswerSplitter, WhatIsNoCallIsContentByteForByte) {
+  const std::vector<std::pair<std::string, std::string>> texts = {
+      {"hermes", "A <tool_call> is a tag, <tool_call>{\"name\": 1}</tool_call> too, <tool_"},
+      {"hermes", "<tool_call>\n{\"name\": \"unknown\", \"arguments\": {}}\n</tool_call>\n"},
+      {"hermes", "<tool_call>{\"name\": \"f\" \"arguments\": {}}</tool_call>"},
+      {"hermes", "  \n \t spaces \n\n stay  \n"},
+      {"llama3", "{\"name\": \"Bob\", \"age\": 3}"},
+      {"llama3", "{\"title\": \"x\"}\n"},
+      {"llama3", "Look: {\"name\": \"f\", \"parameters\": {}}"},
+      {"mistral", "[TOOL_CALLS]"},
+      {"mistral", "[TOOL_CALLS] [1, 2] [TOOL"},
+      {"mistral-args", "[TOOL_CALLS]f[ARGS]no"},
+      {"deepseek-r1", kBegins + kOne + "function" + kSep + "nothing\n```json\n{}\n```"},
+      {"functionary-v3.1", "a <function=> b <function=g>{}</function>"},
+      {"gpt-oss", "no channel at all"},
+      {"gemma", "```json\n{\"a\": 1}\n```\nand ```tool_code\nprint('x')\n```\n```python\n1\n```"},
+      {"generic", "{\"answer\": [1, 2]}"},
+      {"generic", "[1, 2, 3]\n"},
+      {"generic", "{{{{ [[[["},
+  };
+  for (const auto& [format, text] : texts) check(options_of(format), {format, text, text, "", {}});
+}
+
+TEST(AnswerSplitter, CutOffCallsStayAsFarAsTheyCame) {
+  const std::string head = "<tool_call>\n{\"name\": \"f\", \"arguments\": ";
+  check(options_of("hermes"), {"hermes", head + "{\"a\": \"b", "", "", {{"f", "{\"a\": \"b"}}},
+        false);
+  check(options_of("hermes"), {"hermes", head + "{}", "", "", {{"f", "{}"}}}, false);
+  check(options_of("hermes"), {"hermes", head + "{}}\n</tool_", "", "", {{"f", "{}"}}}, false);
+  const std::string name = "<tool_call>\n{\"name\": \"f";
+  check(options_of("hermes"), {"hermes", name, name, "", {}}, false);
+  check(options_of("llama3"),
+        {"llama3", "<|python_tag|>print(", "", "", {{"python", "{\"code\": \"print("}}}, false);
+  check(options_of("hermes"), {"hermes", "<think>I wonder", "", "I wonder", {}}, false);
+  check(options_of("gpt-oss"), {"gpt-oss", "<|channel|>anal", "", "", {}}, false);
+}
+
+TEST(AnswerSplitter, ReasoningThatThePromptHasOpened) {
+  SplitOptions options = options_of("hermes");
+  options.in_reasoning = true;
+  check(options,
+        {"", "\nFirst. <tool_call>\n</think>\n\nThen.\n", "Then.\n", "First. <tool_call>", {}});
+  check(options, {"", "never ends ", "", "never ends ", {}}, false);
+}
+
+TEST(AnswerSplitter, HoldsNoMoreThanItsLimit) {
+  const std::string text = "<tool_call>" + std::string(1 << 20, ' ') + "x";
+  AnswerSplitter splitter(options_of("hermes"));
+  std::vector<AnswerPart> parts;
+  splitter.push(text.substr(0, 200000), parts);
+  EXPECT_FALSE(parts.empty());
+  splitter.push(text.substr(200000), parts);
+  splitter.finish(true, parts);
+  EXPECT_EQ(join_parts(parts).content, text);
+  const std::string hostile(300000, '{');
+  EXPECT_EQ(split(options_of("generic"), hostile, {hostile.size()}),
+            "content[" + hostile + "] reasoning[]");
+}
+
+TEST(ToolFormats, AreRecognisedByTheirTemplates) {
+  const std::vector<std::pair<const char*, const char*>> templates = {
+      {"hermes", "{% if tools %}<tool_call>\\n{\\\"name\\\": <n>, \\\"arguments\\\": <a>}"},
+      {"llama3", "<|start_header_id|>{% if tools %}{\"name\": x, \"parameters\": y}"},
+      {"mistral", "{{ '[AVAILABLE_TOOLS]' + tools }}[TOOL_CALLS]["},
+      {"mistral-args", "{{ tools }}[TOOL_CALLS]{{ name }}[ARGS]"},
+      {"deepseek-r1", "{{ tools }}<｜tool▁calls▁begin｜>```json"},
+      {"deepseek-v3.1", "{{ tools }}<｜tool▁calls▁begin｜>"},
+      {"functionary-v3.1", "{{ tools }}<function=x>{}</function><|python_tag|>"},
+      {"functionary-v3.2", "{{ tools }}>>>all\\n"},
+      {"gpt-oss", "{{ tools }}<|channel|>final<|message|>"},
+      {"gemma", "<start_of_turn>{{ message.content }}"},
+      {"generic", "{{ message.content }}"},
+  };
+  for (const auto& [name, source] : templates) {
+    const ToolFormat* format = recognise_tool_format(source);
+    ASSERT_NE(format, nullptr) << source;
+    EXPECT_EQ(format->name, name);
+  }
+  EXPECT_EQ(recognise_tool_format("{{ tools }}<tool_call><function=f><parameter=a>"), nullptr);
+  EXPECT_EQ(recognise_tool_format("{{ tools | tojson }} own way"), nullptr);
+  EXPECT_EQ(recognise_reasoning("x</think>").open, "<think>");
+  EXPECT_TRUE(recognise_reasoning("x").close.empty());
+}
+
+}  // namespace
+}  // namespace cyb
