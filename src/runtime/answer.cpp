@@ -32,10 +32,26 @@ Stops split_stops(const Engine& engine, const std::vector<std::string>& requeste
   return out;
 }
 
+std::vector<std::int32_t> shown_ids(const Engine& engine, const std::vector<std::string>& names) {
+  std::vector<std::int32_t> out;
+  const Tokenizer* tokenizer = engine.tokenizer();
+  for (const std::string& name : names) {
+    const std::int32_t id = tokenizer == nullptr ? -1 : tokenizer->vocabulary().find(name);
+    if (id >= 0 && tokenizer->is_control(id)) out.push_back(id);
+  }
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
 }  // namespace
 
-TextStream::TextStream(const Tokenizer* tokenizer, std::vector<std::string> stops, TextSink sink)
-    : matcher_(std::move(stops)), sink_(std::move(sink)) {
+TextStream::TextStream(const Tokenizer* tokenizer, std::vector<std::int32_t> shown,
+                       std::vector<std::string> stops, TextSink sink)
+    : tokenizer_(tokenizer),
+      shown_(std::move(shown)),
+      matcher_(std::move(stops)),
+      sink_(std::move(sink)) {
   if (tokenizer != nullptr) {
     decoder_.emplace(*tokenizer, DecodeOptions{.skip_special = true, .strip_space_prefix = false});
   }
@@ -44,7 +60,12 @@ TextStream::TextStream(const Tokenizer* tokenizer, std::vector<std::string> stop
 bool TextStream::push(std::int32_t id) {
   if (!decoder_) return false;
   decoded_.clear();
-  decoder_->push(id, decoded_);
+  if (std::ranges::binary_search(shown_, id)) {
+    decoder_->finish(decoded_);
+    decoded_ += tokenizer_->vocabulary().text(id);
+  } else {
+    decoder_->push(id, decoded_);
+  }
   return emit(false);
 }
 
@@ -73,7 +94,8 @@ Result<Answer> Answer::create(const Engine& engine, const GenerateOptions& optio
   Stops stops = split_stops(engine, options.stop);
   if (options.constraint != nullptr) stops.texts.clear();
   Answer out(engine, options, std::move(sampler),
-             TextStream(engine.tokenizer(), std::move(stops.texts), std::move(sink)));
+             TextStream(engine.tokenizer(), shown_ids(engine, options.shown),
+                        std::move(stops.texts), std::move(sink)));
   out.stop_ids_ = std::move(stops.ids);
   if (options.constraint != nullptr) CYB_TRY(out.constrain());
   GenerateResult& result = out.result_;
@@ -93,7 +115,7 @@ Result<void> Answer::constrain() {
         invalid_input("an answer under a grammar ends where its text is complete: its stop "
                       "tokens cannot be ignored"));
   CYB_ASSIGN(const Tokenizer* tokenizer, engine_->need_tokenizer());
-  matcher_.emplace(options_->constraint->masks(tokenizer->trie()));
+  matcher_.emplace(options_->constraint->masks(tokenizer->trie(stream_.shown())));
   const std::uint32_t vocab = engine_->vocab_size();
   allowed_.assign((vocab + 63) / 64, 0);
   for (std::uint32_t id = 0; id < vocab; ++id) {

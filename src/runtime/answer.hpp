@@ -19,16 +19,21 @@ namespace cyb {
 /// Ids to text with stop strings held back, straight to the caller.
 class TextStream {
  public:
-  TextStream(const Tokenizer* tokenizer, std::vector<std::string> stops, TextSink sink);
+  /// `shown`: control tokens that are text, ascending.
+  TextStream(const Tokenizer* tokenizer, std::vector<std::int32_t> shown,
+             std::vector<std::string> stops, TextSink sink);
   /// True when a stop string was completed.
   bool push(std::int32_t id);
   void finish();
   std::string& text() noexcept { return text_; }
+  const std::vector<std::int32_t>& shown() const noexcept { return shown_; }
 
  private:
   bool emit(bool last);
 
+  const Tokenizer* tokenizer_;
   std::optional<StreamDecoder> decoder_;
+  std::vector<std::int32_t> shown_;
   StopMatcher matcher_;
   TextSink sink_;
   std::string decoded_, ready_, text_;

@@ -77,7 +77,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::create(const ConfigTable& ch
   std::unique_ptr<ChatTemplate> out;
   if (format == "custom") {
     CYB_ASSIGN(Template compiled, Template::compile(source));
-    out.reset(new ChatTemplate(std::move(compiled)));
+    out.reset(new ChatTemplate(std::move(compiled), source));
     out->bos_token_ = token_text(tokenizer, tokenizer.config().bos_token_id);
     const std::vector<std::int32_t>& eos = tokenizer.config().eos_token_ids;
     if (!eos.empty()) out->eos_token_ = token_text(tokenizer, eos.front());
@@ -96,7 +96,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::preset(std::string_view name
   const Preset* found = find_preset(name);
   if (found == nullptr) return fail(unknown_format(name));
   CYB_ASSIGN(Template compiled, Template::compile(found->source));
-  std::unique_ptr<ChatTemplate> out(new ChatTemplate(std::move(compiled)));
+  std::unique_ptr<ChatTemplate> out(new ChatTemplate(std::move(compiled), found->source));
   out->bos_token_ = token_text(tokenizer, tokenizer.config().bos_token_id);
   out->bos_ = found->bos;
   if (!found->stop.empty()) out->stops_.emplace_back(found->stop);

@@ -47,10 +47,14 @@ class ChatTemplate {
   /// Extra stop strings of the model or preset ("<|im_end|>").
   const std::vector<std::string>& stop_strings() const noexcept { return stops_; }
   const std::vector<std::string>& literals() const noexcept { return template_.literals(); }
+  /// The template's own text.
+  const std::string& source() const noexcept { return source_; }
 
  private:
-  explicit ChatTemplate(Template compiled) : template_(std::move(compiled)) {}
+  ChatTemplate(Template compiled, std::string_view source)
+      : template_(std::move(compiled)), source_(source) {}
   Template template_;
+  std::string source_;
   std::string bos_token_, eos_token_;  // of the vocabulary; what the template sees
   std::string bos_;                    // put in front, unless the template wrote it
   std::string system_default_;

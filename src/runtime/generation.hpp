@@ -55,6 +55,9 @@ struct GenerateOptions {
   /// as a whole; stop ids are possible exactly where the text is complete. Stop texts are not
   /// watched: they would cut it. Log-probabilities stay those of the raw distribution.
   std::shared_ptr<const Grammar> constraint{};
+  /// Control tokens that are part of the answer's text, by their names ("<|channel|>"); those that
+  /// the vocabulary does not have as control tokens are left out.
+  std::vector<std::string> shown{};
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled };

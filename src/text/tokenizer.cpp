@@ -200,10 +200,13 @@ bool Tokenizer::is_eos(std::int32_t id) const noexcept {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-std::shared_ptr<const text::TokenTrie> Tokenizer::trie() const {
-  std::call_once(impl_->trie_once,
-                 [this] { impl_->trie = std::make_shared<const text::TokenTrie>(*this); });
-  return impl_->trie;
+std::shared_ptr<const text::TokenTrie> Tokenizer::trie(std::span<const std::int32_t> shown) const {
+  const std::lock_guard lock(impl_->trie_mutex);
+  Impl::KeptTrie& kept = shown.empty() ? impl_->plain_trie : impl_->shown_trie;
+  if (kept.trie == nullptr || !std::ranges::equal(kept.shown, shown)) {
+    kept = {{shown.begin(), shown.end()}, std::make_shared<const text::TokenTrie>(*this, shown)};
+  }
+  return kept.trie;
 }
 
 const TokenizerConfig& Tokenizer::config() const noexcept {

@@ -85,8 +85,9 @@ class Tokenizer {
   /// One of eos_token_ids.
   bool is_eos(std::int32_t id) const noexcept;
 
-  /// The pieces of all tokens that are text, as a tree; built at the first call.
-  std::shared_ptr<const text::TokenTrie> trie() const;
+  /// The pieces of all tokens that are text, as a tree; built at the first call. `shown`: control
+  /// tokens that are text too, ascending; the tree of the latest ones is kept.
+  std::shared_ptr<const text::TokenTrie> trie(std::span<const std::int32_t> shown = {}) const;
 
   const TokenizerConfig& config() const noexcept;
   const Vocabulary& vocabulary() const noexcept;

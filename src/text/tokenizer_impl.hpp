@@ -27,8 +27,12 @@ struct Tokenizer::Impl {
   std::unique_ptr<text::Pipeline> pipeline;
   text::NextPiece next_piece = nullptr;
   std::vector<bool> control;  // [V]
-  std::once_flag trie_once;
-  std::shared_ptr<const text::TokenTrie> trie;
+  struct KeptTrie {
+    std::vector<std::int32_t> shown;
+    std::shared_ptr<const text::TokenTrie> trie;
+  };
+  std::mutex trie_mutex;
+  KeptTrie plain_trie, shown_trie;
 
   Result<void> build(TokenizerParts parts);
   /// A user-defined token of a sentencepiece model: matched in the text as it was normalised.

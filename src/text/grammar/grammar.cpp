@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/grammar/expression.hpp"
+#include "text/grammar/lead.hpp"
 #include "text/grammar/token_masks.hpp"
 
 namespace cyb {
@@ -19,7 +20,9 @@ Grammar::Grammar(std::shared_ptr<const text::GrammarNetwork> network)
 Grammar::~Grammar() = default;
 
 Result<std::shared_ptr<const Grammar>> Grammar::compile(text::GrammarRules& rules,
-                                                        text::GrammarBudget& budget) {
+                                                        text::GrammarBudget& budget,
+                                                        const GrammarLead& lead) {
+  if (!lead.close.empty()) text::add_lead(rules, lead);
   rules.unroll_left_recursion();
   CYB_ASSIGN(text::GrammarNetwork network, text::GrammarNetwork::build(rules, budget));
   return std::shared_ptr<const Grammar>(

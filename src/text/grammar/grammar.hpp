@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -24,19 +25,30 @@ class TokenTrie;
 struct GrammarTrack;
 }  // namespace text
 
+/// What may stand before the text that a grammar describes: `open`, anything, `close`, white space.
+/// `opened`: `open` was written already, so that `close` must come. Empty `close`: nothing may.
+struct GrammarLead {
+  std::string open{}, close{};
+  bool opened = false;
+};
+
 class Grammar {
  public:
   /// Each compiles within 200 ms, 100,000 states and 64 levels of nesting. Errors: InvalidInput
   /// that names the place (line and column, path in the schema, rule) and what is wrong or not
   /// supported there.
-  static Result<std::shared_ptr<const Grammar>> from_json_schema(std::string_view schema);
+  static Result<std::shared_ptr<const Grammar>> from_json_schema(std::string_view schema,
+      const GrammarLead& lead = {});
   /// Any JSON object (OpenAI's json_object).
   static Result<std::shared_ptr<const Grammar>> any_json_object();
   /// llama.cpp's GBNF.
-  static Result<std::shared_ptr<const Grammar>> from_gbnf(std::string_view source);
+  static Result<std::shared_ptr<const Grammar>> from_gbnf(std::string_view source,
+      const GrammarLead& lead = {});
   /// The whole text is one match.
-  static Result<std::shared_ptr<const Grammar>> from_regex(std::string_view pattern);
-  static Result<std::shared_ptr<const Grammar>> from_lark(std::string_view source);
+  static Result<std::shared_ptr<const Grammar>> from_regex(std::string_view pattern,
+      const GrammarLead& lead = {});
+  static Result<std::shared_ptr<const Grammar>> from_lark(std::string_view source,
+      const GrammarLead& lead = {});
 
   ~Grammar();
   /// What is known of this grammar with a vocabulary; made at the first call for it.
@@ -47,7 +59,8 @@ class Grammar {
 
   /// For the front ends.
   static Result<std::shared_ptr<const Grammar>> compile(text::GrammarRules& rules,
-                                                        text::GrammarBudget& budget);
+                                                        text::GrammarBudget& budget,
+                                                        const GrammarLead& lead = {});
 
  private:
   explicit Grammar(std::shared_ptr<const text::GrammarNetwork> network);

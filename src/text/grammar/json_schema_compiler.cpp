@@ -224,14 +224,29 @@ Result<ExprId> JsonSchemaCompiler::number(const FlatSchema& schema, bool whole) 
   return whole ? integer_between(rules_, schema.range) : decimal_between(rules_, schema.range);
 }
 
-Result<GrammarRules> JsonSchemaCompiler::run() {
-  // The root is a rule of its own, so that "#" can refer to itself.
-  CYB_ASSIGN(const ExprId root, value_of({document_, "#"}));
+Result<void> JsonSchemaCompiler::write_all() {
   while (!tasks_.empty()) {
     const Task task = std::move(tasks_.front());
     tasks_.pop_front();
     CYB_TRY(write(task));
   }
+  return {};
+}
+
+Result<GrammarRules> JsonSchemaCompiler::run(std::span<const std::string> pointers,
+                                             std::vector<ExprId>& values) {
+  for (const std::string& pointer : pointers) {
+    CYB_ASSIGN(const ExprId value, value_of({SchemaJson{{"$ref", pointer}}, pointer}));
+    values.push_back(value);
+  }
+  CYB_TRY(write_all());
+  return std::move(rules_);
+}
+
+Result<GrammarRules> JsonSchemaCompiler::run() {
+  // The root is a rule of its own, so that "#" can refer to itself.
+  CYB_ASSIGN(const ExprId root, value_of({document_, "#"}));
+  CYB_TRY(write_all());
   rules_.root = rules_.declare("#");
   rules_.define(rules_.root, root);
   return std::move(rules_);
@@ -254,6 +269,8 @@ std::size_t json_depth(std::string_view source) {
   return deepest;
 }
 
+}  // namespace
+
 Result<SchemaJson> parse_schema(std::string_view source) {
   CYB_TRY(SourceText::open(source));
   // A schema within a schema is two levels of JSON.
@@ -269,14 +286,14 @@ Result<SchemaJson> parse_schema(std::string_view source) {
   }
 }
 
-}  // namespace
 }  // namespace text
 
-Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_view schema) {
+Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(
+    std::string_view schema, const GrammarLead& lead) {
   text::GrammarBudget budget;
   CYB_ASSIGN(const text::SchemaJson document, text::parse_schema(schema));
   CYB_ASSIGN(text::GrammarRules rules, text::JsonSchemaCompiler(document, budget).run());
-  return compile(rules, budget);
+  return compile(rules, budget, lead);
 }
 
 Result<std::shared_ptr<const Grammar>> Grammar::any_json_object() {

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,9 +20,13 @@ inline constexpr std::uint64_t kMostIndent = 32;
 class JsonSchemaCompiler {
  public:
   JsonSchemaCompiler(const SchemaJson& document, GrammarBudget& budget);
+  /// The whole document is the root.
   Result<GrammarRules> run();
+  /// The values at `pointers` ("#/$defs/a"), for a grammar around them; without a root.
+  Result<GrammarRules> run(std::span<const std::string> pointers, std::vector<ExprId>& values);
 
  private:
+  Result<void> write_all();
   struct Task {
     SchemaPart part;
     RuleId rule;
@@ -74,6 +79,9 @@ class JsonSchemaCompiler {
   RuleId space_ = 0, char_ = 0, string_ = 0, number_ = 0, integer_ = 0;
   RuleId any_ = 0, any_array_ = 0, any_object_ = 0;
 };
+
+/// A schema's text. Errors: InvalidInput with line and column, too many levels.
+Result<SchemaJson> parse_schema(std::string_view source);
 
 /// The pattern of a format, as a regular expression; null where it is not known.
 const char* format_pattern(std::string_view format);

@@ -398,11 +398,12 @@ Result<GrammarRules> LarkReader::read() {
 }  // namespace
 }  // namespace text
 
-Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view source) {
+Result<std::shared_ptr<const Grammar>> Grammar::from_lark(
+    std::string_view source, const GrammarLead& lead) {
   text::GrammarBudget budget;
   CYB_ASSIGN(const text::SourceText opened, text::SourceText::open(source));
   CYB_ASSIGN(text::GrammarRules rules, text::LarkReader(opened, budget).read());
-  return compile(rules, budget);
+  return compile(rules, budget, lead);
 }
 
 }  // namespace cyb

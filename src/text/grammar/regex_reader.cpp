@@ -351,14 +351,15 @@ Result<ExprId> read_regex(GrammarRules& rules, const SourceText& source,
 
 }  // namespace text
 
-Result<std::shared_ptr<const Grammar>> Grammar::from_regex(std::string_view pattern) {
+Result<std::shared_ptr<const Grammar>> Grammar::from_regex(
+    std::string_view pattern, const GrammarLead& lead) {
   text::GrammarBudget budget;
   CYB_ASSIGN(const text::SourceText source, text::SourceText::open(pattern));
   text::GrammarRules rules;
   rules.root = rules.declare("pattern");
   CYB_ASSIGN(const text::ExprId body, text::read_regex(rules, source, {}, budget));
   rules.define(rules.root, body);
-  return compile(rules, budget);
+  return compile(rules, budget, lead);
 }
 
 }  // namespace cyb

@@ -17,11 +17,14 @@ TokenTrie::TokenTrie(std::span<const std::string_view> texts) {
   build(texts);
 }
 
-TokenTrie::TokenTrie(const Tokenizer& tokenizer) {
+TokenTrie::TokenTrie(const Tokenizer& tokenizer, std::span<const std::int32_t> shown) {
   std::vector<std::string_view> texts(static_cast<std::size_t>(tokenizer.vocab_size()));
   for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     if (!tokenizer.is_control(id) && !tokenizer.is_eos(id))
       texts[static_cast<std::size_t>(id)] = tokenizer.piece(id);
+  }
+  for (const std::int32_t id : shown) {
+    texts[static_cast<std::size_t>(id)] = tokenizer.vocabulary().text(id);
   }
   build(texts);
 }

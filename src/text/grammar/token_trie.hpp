@@ -25,7 +25,8 @@ class TokenTrie {
     std::uint8_t byte = 0;
   };
 
-  explicit TokenTrie(const Tokenizer& tokenizer);
+  /// `shown`: control tokens that are text, with their names.
+  explicit TokenTrie(const Tokenizer& tokenizer, std::span<const std::int32_t> shown = {});
   /// Of texts by id; empty ones are left out.
   explicit TokenTrie(std::span<const std::string_view> texts);
 

@@ -1,0 +1,20 @@
+// Texts without a marker in them, and what may stand before a grammar's own text.
+#pragma once
+
+#include <string_view>
+
+#include "text/grammar/expression.hpp"
+#include "text/grammar/grammar.hpp"
+
+namespace cyb::text {
+
+/// Any text in which `marker` does not occur, and then `marker`; without `closed` the same text
+/// alone. Where the marker's first character stands in it twice, no text with that character.
+ExprId text_before(GrammarRules& rules, std::string_view marker, bool closed);
+
+/// Puts the lead in front of the root.
+void add_lead(GrammarRules& rules, const GrammarLead& lead);
+/// The lead alone.
+ExprId lead_expr(GrammarRules& rules, const GrammarLead& lead);
+
+}  // namespace cyb::text
