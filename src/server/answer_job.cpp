@@ -8,17 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "server/split_choice.hpp"
+
 namespace cyb::server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// The choices as a whole.
-std::vector<Answer> answers_of(std::span<const GenerateResult> results) {
-  std::vector<Answer> out;
-  for (const GenerateResult& result : results) out.push_back({&result, result.text});
-  return out;
-}
 
 class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
  public:
@@ -27,8 +22,10 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
       : service_(service),
         call_(std::move(call)),
         shape_(std::move(shape)),
-        stream_(request.stream),
-        choices_(request.generate.n_answers) {}
+        split_(request.split),
+        stream_(request.stream) {
+    choices_.resize(request.generate.n_answers, Choice{SplitChoice(split_, new_id())});
+  }
 
   void start(CompletionRequest request) {
     const std::size_t n_prompt = request.generate.prompt.size();
@@ -50,6 +47,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
 
  private:
   struct Choice {
+    SplitChoice split;
     Clock::time_point last{};
     std::uint32_t n_tokens = 0;
   };
@@ -74,9 +72,32 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
     if (delta.n_tokens > choice.n_tokens) observe(choice, delta);
     if (!stream_ || lost) return;
     std::string out = begun_ ? "" : shape_->begin();
-    out += shape_->piece({.index = delta.index, .content = delta.text, .tokens = delta.tokens});
-    if (delta.over) out += shape_->finish({.index = delta.index, .reason = delta.finish_reason});
+    auto tokens = delta.tokens;  // with the first piece
+    choice.split.push(delta.text, delta.over, delta.finish_reason);
+    choice.split.visit([&](AnswerPiece piece) {
+      piece.index = delta.index;
+      piece.tokens = std::exchange(tokens, {});
+      out += shape_->piece(piece);
+    });
+    if (delta.over) {
+      out += shape_->finish({.index = delta.index,
+                             .reason = delta.finish_reason,
+                             .tool_calls = choice.split.has_calls()});
+    }
     send(std::move(out));
+  }
+
+  SplitChoice::NewId new_id() {
+    return [service = &service_](std::string_view beginning) { return service->new_id(beginning); };
+  }
+
+  /// The choices as a whole.
+  std::vector<Answer> answers_of(std::span<const GenerateResult> results) {
+    std::vector<Answer> out;
+    for (const GenerateResult& result : results) {
+      out.push_back(split_answer(split_, new_id(), result));
+    }
+    return out;
   }
 
   void send(std::string text) {
@@ -105,7 +126,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
     if (stream_) return end_stream(*results);
     const auto shared = std::make_shared<std::vector<GenerateResult>>(*std::move(results));
     const auto answer = [self = shared_from_this(), shared] {
-      self->service_.respond_json(*self->call_, self->shape_->whole(answers_of(*shared)));
+      self->service_.respond_json(*self->call_, self->shape_->whole(self->answers_of(*shared)));
     };
     if (!service_.workers().post(answer)) answer();
   }
@@ -126,6 +147,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   Service& service_;
   std::shared_ptr<Call> call_;
   std::unique_ptr<AnswerShape> shape_;
+  SplitOptions split_;
   bool stream_, begun_ = false;
   std::vector<Choice> choices_;
   std::atomic<bool> done_{false};

@@ -10,6 +10,8 @@
 
 #include "runtime/chat.hpp"
 #include "server/completion_fields.hpp"
+#include "server/tool_fields.hpp"
+#include "text/tools/tool_prompt.hpp"
 
 namespace cyb::server {
 namespace {
@@ -80,12 +82,6 @@ ApiResult<void> read_stream(const Fields& fields, CompletionRequest& out) {
   return {};
 }
 
-/// The one place where what restricts an answer's form (a grammar made from response_format or
-/// tools) becomes part of GenerateOptions; the tables refuse these fields until then.
-ApiResult<void> read_constraint(const Fields&, GenerateOptions&) {
-  return {};
-}
-
 /// 0 of GenerateOptions is "any": a client's 0 is a seed like every other, and the largest one
 /// stands for it.
 std::uint64_t read_seed(const Fields& fields) {
@@ -122,7 +118,6 @@ ApiResult<void> read_shared(const Fields& fields, const Served& served, Completi
   out.user = fields.text("user").value_or("");
   CYB_API_TRY(read_stops(fields, options));
   CYB_API_TRY(read_sampling_fields(fields, served, options.sampling));
-  CYB_API_TRY(read_constraint(fields, options));
   return read_stream(fields, out);
 }
 
@@ -158,14 +153,36 @@ bool knows_developer(const Engine& engine) {
 ApiResult<ChatValue> read_role(const ChatValue& role, const std::string& where,
                                const Engine& engine) {
   const std::string& name = role.text;
-  if (role.kind == Kind::kString && (name == "tool" || name == "function")) {
-    return refuse(unsupported(where, "tool calls are not built"));
+  if (role.kind == Kind::kString && name == "function") {
+    return refuse(unsupported(where, "results of functions have the role \"tool\""));
   }
   if (name == "developer") return ChatValue::of(knows_developer(engine) ? "developer" : "system");
-  if (role.kind != Kind::kString || (name != "system" && name != "user" && name != "assistant")) {
-    return refuse(bad_value(where, "must be \"system\", \"developer\", \"user\" or \"assistant\""));
+  if (role.kind != Kind::kString ||
+      (name != "system" && name != "user" && name != "assistant" && name != "tool")) {
+    return refuse(
+        bad_value(where, "must be \"system\", \"developer\", \"user\", \"assistant\" or \"tool\""));
   }
   return role;
+}
+
+/// What must and must not stand together.
+ApiResult<void> check_message(ChatValue& message, const std::string& at) {
+  const Fields members(message);
+  const auto role = members.text("role");
+  if (!role) return refuse(bad_value(at + ".role", "is missing"));
+  const bool calls = members.find("tool_calls") != nullptr;
+  const bool result = members.find("tool_call_id") != nullptr;
+  if (calls && *role != "assistant") {
+    return refuse(bad_value(at + ".tool_calls", "belong to messages of the assistant"));
+  }
+  if (result != (*role == "tool")) {
+    return refuse(bad_value(at + ".tool_call_id",
+                            result ? "belongs to messages of the role tool" : "is missing"));
+  }
+  if (members.find("content") != nullptr) return {};
+  if (!calls) return refuse(bad_value(at + ".content", "is missing"));
+  message.members.emplace_back("content", ChatValue::null());
+  return {};
 }
 
 ApiResult<ChatValue> read_message(const ChatValue& message, std::size_t index,
@@ -183,16 +200,17 @@ ApiResult<ChatValue> read_message(const ChatValue& message, std::size_t index,
     } else if (key == "content") {
       CYB_API_ASSIGN(ChatValue content, read_content(value, where));
       out.members.emplace_back(key, std::move(content));
-    } else if (key == "name" || key == "reasoning_content") {
+    } else if (key == "tool_calls") {
+      CYB_API_ASSIGN(ChatValue calls, read_tool_calls(value, where));
+      out.members.emplace_back(key, std::move(calls));
+    } else if (key == "name" || key == "reasoning_content" || key == "tool_call_id") {
       if (value.kind != Kind::kString) return refuse(bad_value(where, "must be a string"));
       out.members.emplace_back(key, value);
     } else {
       return refuse(unsupported(where, ""));
     }
   }
-  const Fields members(out);
-  if (members.find("role") == nullptr) return refuse(bad_value(at + ".role", "is missing"));
-  if (members.find("content") == nullptr) return refuse(bad_value(at + ".content", "is missing"));
+  CYB_API_TRY(check_message(out, at));
   return out;
 }
 
@@ -284,7 +302,9 @@ ApiResult<CompletionRequest> read_chat_request(const ChatValue& body, const Serv
   const auto top = fields.integer("top_logprobs");
   if (top && !out.logprobs) return refuse(bad_value("top_logprobs", "needs 'logprobs': true"));
   if (out.logprobs) out.generate.options.logprobs = static_cast<std::uint32_t>(top.value_or(0));
+  CYB_API_ASSIGN(const ToolRequest tools, read_tools(fields));
   CYB_API_ASSIGN(ChatInput input, read_messages(fields, served.engine));
+  CYB_API_TRY(put_tools(served.engine, tools, input));
   auto ids = encode_chat(served.engine, std::move(input));
   if (!ids) {
     ApiError error = api_error(ids.error());
@@ -292,6 +312,7 @@ ApiResult<CompletionRequest> read_chat_request(const ChatValue& body, const Serv
     return refuse(std::move(error));
   }
   out.generate.prompt = *std::move(ids);
+  CYB_API_TRY(shape_chat_answer(fields, served, tools, out));
   return out;
 }
 
@@ -303,6 +324,7 @@ ApiResult<CompletionRequest> read_completion_request(const ChatValue& body, cons
     out.logprobs = true;
     out.generate.options.logprobs = static_cast<std::uint32_t>(*top);
   }
+  CYB_API_TRY(shape_completion(fields, served, out));
   CYB_API_ASSIGN(out.generate.prompt, read_prompt(fields, served.engine));
   return out;
 }

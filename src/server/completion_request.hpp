@@ -8,14 +8,18 @@
 #include "runtime/engine.hpp"
 #include "runtime/scheduler.hpp"
 #include "server/fields.hpp"
+#include "text/tools/answer_splitter.hpp"
 
 namespace cyb::server {
+
+class GrammarCache;
 
 /// The model that a server answers with.
 struct Served {
   const Engine& engine;
   std::string_view name;  // as clients call it; its id is a name too
   std::uint32_t slots;    // answers that grow at the same time
+  GrammarCache* grammars = nullptr;
 };
 
 struct CompletionRequest {
@@ -23,6 +27,7 @@ struct CompletionRequest {
   bool chat = false, stream = false, include_usage = false, logprobs = false;
   std::string_view prompt_field = "prompt";  // the one that errors of the prompt name
   std::string user;
+  SplitOptions split{};  // of a chat: how the answer's text is read
 };
 
 /// Errors: 400 with the field, 404 `model_not_found`, what template and tokenizer say.

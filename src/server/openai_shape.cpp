@@ -44,10 +44,9 @@ class OpenAiShape final : public AnswerShape {
     choice.begun = true;
     if (piece.empty()) return out;
     const std::string logprobs = frame_.logprobs ? choice.logprobs.next(piece.tokens) : "null";
-    const std::string text = json_quote(piece.content);
-    return out + chunk(piece.index,
-                       frame_.chat ? R"("delta":{"content":)" + text + "}" : R"("text":)" + text,
-                       logprobs);
+    const std::string member = frame_.chat ? R"("delta":{)" + delta_json(piece) + "}"
+                                           : R"("text":)" + json_quote(piece.content);
+    return out + chunk(piece.index, member, logprobs);
   }
 
   /// The last one of all carries the recipe, which comes with the end.
@@ -90,16 +89,54 @@ class OpenAiShape final : public AnswerShape {
                        recipe.empty() ? "" : R"(,"cyb_llm":)", recipe);
   }
 
+  static std::string delta_json(const AnswerPiece& piece) {
+    std::string out;
+    if (!piece.reasoning.empty()) out = R"("reasoning_content":)" + json_quote(piece.reasoning);
+    if (!piece.content.empty() || (out.empty() && piece.tool_calls.empty())) {
+      out += (out.empty() ? "" : ",") + (R"("content":)" + json_quote(piece.content));
+    }
+    if (piece.tool_calls.empty()) return out;
+    out += (out.empty() ? "" : ",") + std::string(R"("tool_calls":[)");
+    for (const ToolCallPiece& call : piece.tool_calls) {
+      if (&call != piece.tool_calls.data()) out += ',';
+      out += fmt::format(R"({{"index":{},)", call.index);
+      if (!call.id.empty()) {
+        out += fmt::format(R"("id":{},"type":"function","function":{{"name":{},"arguments":{}}}}})",
+                           json_quote(call.id), json_quote(call.name), json_quote(call.arguments));
+      } else {
+        out += fmt::format(R"("function":{{"arguments":{}}}}})", json_quote(call.arguments));
+      }
+    }
+    return out + "]";
+  }
+
+  static std::string message_json(const Answer& answer) {
+    const bool none = answer.content.empty() && !answer.tool_calls.empty();
+    std::string out = R"({"role":"assistant","content":)" +
+                      (none ? std::string("null") : json_quote(answer.content));
+    if (!answer.reasoning.empty()) {
+      out += R"(,"reasoning_content":)" + json_quote(answer.reasoning);
+    }
+    for (const ToolCall& call : answer.tool_calls) {
+      out += &call == answer.tool_calls.data() ? R"(,"tool_calls":[)" : ",";
+      out += fmt::format(R"({{"id":{},"type":"function","function":{{"name":{},"arguments":{}}}}})",
+                         json_quote(call.id), json_quote(call.name), json_quote(call.arguments));
+    }
+    return out + (answer.tool_calls.empty() ? "" : "]") + R"(,"refusal":null})";
+  }
+
+  static std::string_view end_text(FinishReason reason, bool calls) noexcept {
+    return calls && reason == FinishReason::kStop ? "tool_calls" : reason_text(reason);
+  }
+
   std::string choice_json(const Answer& answer) const {
     const std::string logprobs =
         frame_.logprobs ? LogprobsJson(frame_).next(answer.result->logprobs) : "null";
-    const std::string content = json_quote(answer.content);
     return fmt::format(
         R"({{"index":{},{},"logprobs":{},"finish_reason":"{}"}})", answer.result->index,
-        frame_.chat
-            ? R"("message":{"role":"assistant","content":)" + content + R"(,"refusal":null})"
-            : R"("text":)" + content,
-        logprobs, reason_text(answer.result->finish_reason));
+        frame_.chat ? R"("message":)" + message_json(answer)
+                    : R"("text":)" + json_quote(answer.content),
+        logprobs, end_text(answer.result->finish_reason, !answer.tool_calls.empty()));
   }
 
   /// `member`: "delta" or "text" with its value.
@@ -115,7 +152,7 @@ class OpenAiShape final : public AnswerShape {
     return event(head(object()) +
                  fmt::format(R"({{"index":{},{},"logprobs":null,"finish_reason":"{}"}})", end.index,
                              frame_.chat ? R"("delta":{})" : R"("text":"")",
-                             reason_text(end.reason)) +
+                             end_text(end.reason, end.tool_calls)) +
                  tail(recipe));
   }
 

@@ -13,6 +13,7 @@
 #include "runtime/scheduler.hpp"
 #include "server/access.hpp"
 #include "server/completion_request.hpp"
+#include "server/grammar_cache.hpp"
 #include "server/http/message.hpp"
 #include "server/http/worker_pool.hpp"
 #include "server/metrics.hpp"
@@ -82,9 +83,10 @@ class Service {
 
   Scheduler& scheduler() noexcept { return *scheduler_; }
   Metrics& metrics() noexcept { return metrics_; }
+  const GrammarCache& grammars() const noexcept { return grammars_; }
   http::WorkerPool& workers() noexcept { return workers_; }
   Served served() const noexcept {
-    return {scheduler_->engine(), options_.model_name, options_.scheduler.max_running};
+    return {scheduler_->engine(), options_.model_name, options_.scheduler.max_running, &grammars_};
   }
   const std::string& version() const noexcept { return options_.version; }
   /// Of model and numerics: equal ones give equal bits.
@@ -105,6 +107,7 @@ class Service {
   http::WorkerPool& workers_;
   Access access_;
   Metrics metrics_;
+  mutable GrammarCache grammars_;
   std::string fingerprint_;
   std::int64_t started_ = 0;
   std::uint64_t id_base_ = 0;

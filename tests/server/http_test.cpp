@@ -264,9 +264,9 @@ TEST(HttpFields, RulesBetweenFields) {
   refused({{"stop", std::string(257, 'a')}}, "stop");
   refused({{"overflow", "wrap"}}, "overflow");
   refused({{"chat_template_kwargs", {{"messages", 1}}}}, "chat_template_kwargs");
-  refused({{"tools", Json::array({Json::object()})}}, "tools");
-  refused({{"response_format", {{"type", "json_object"}}}}, "response_format");
-  refused({{"messages", Json::array({{{"role", "tool"}, {"content", "a"}}})}}, "messages[0].role");
+  refused({{"tools", Json::array({Json::object()})}}, "tools[0].type");
+  refused({{"response_format", {{"type", "xml"}}}}, "response_format");
+  refused({{"messages", Json::array({{{"role", "tool"}, {"content", "a"}}})}}, "messages[0].tool_call_id");
   const Reply other = server.chat({{"model", "gpt"}});
   EXPECT_EQ(other.status, 404);
   EXPECT_EQ(other.code(), "model_not_found");

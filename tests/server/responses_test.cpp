@@ -136,7 +136,7 @@ TEST(ServerResponses, RefusalsNameTheClientsField) {
   const std::string unsupported = "unsupported_parameter";
   refused({{"store", true}}, unsupported, "store");
   refused({{"previous_response_id", "resp_1"}}, unsupported, "previous_response_id");
-  refused({{"text", {{"format", {{"type", "frobnicate"}}}}}}, unsupported, "text.format");
+  refused({{"text", {{"format", {{"type", "frobnicate"}}}}}}, "invalid_value", "text.format");
   refused({{"text", {{"other", 1}}}}, "unknown_parameter", "text.other");
   refused({{"include", Json::array({"reasoning.encrypted_content"})}}, unsupported, "include");
   refused({{"truncation", "some"}}, "invalid_value", "truncation");

@@ -19,9 +19,12 @@ ExprId text_before(GrammarRules& rules, std::string_view marker, bool closed) {
     ends.push_back(at += c.size);
   }
   const CharSet first = CharSet::of(chars.front());
-  if (std::ranges::count(chars, chars.front()) > 1) {  // less than there could be
-    const ExprId free = rules.repeat(rules.one_of(first.negated()), 0, kUnbounded);
-    return rules.sequence({free, closed ? rules.literal(marker) : rules.empty()});
+  if (std::ranges::count(chars, chars.front()) > 1) {  // one character, some times over
+    const std::uint64_t most = chars.size() - 1;
+    const ExprId same = rules.repeat(rules.one_of(first), 0, most);
+    const ExprId unit = rules.sequence({same, rules.one_of(first.negated())});
+    const ExprId free = rules.repeat(unit, 0, kUnbounded);
+    return rules.sequence({free, closed ? rules.literal(marker) : same});
   }
   std::vector<ExprId> broken, begun;  // beginnings with what they break off with; beginnings
   for (std::size_t n = 1; n < chars.size(); ++n) {

@@ -9,7 +9,7 @@
 namespace cyb::text {
 
 /// Any text in which `marker` does not occur, and then `marker`; without `closed` the same text
-/// alone. Where the marker's first character stands in it twice, no text with that character.
+/// alone. The marker is one character some times over, or its first one stands in it once.
 ExprId text_before(GrammarRules& rules, std::string_view marker, bool closed);
 
 /// Puts the lead in front of the root.

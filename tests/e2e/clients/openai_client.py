@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""The `openai` package against a running `cyb-llm serve`: chat, stream, completions, logprobs, n, errors as the package's typed
+"""The `openai` package against a running `cyb-llm serve`: chat, stream, completions, logprobs, n, tools, schemas, errors as the package's typed
 exceptions; the Responses API. usage: openai_client.py --program build/release/cyb-llm MODEL  (a model with a chat template)"""
 import concurrent.futures
+import json
+from typing import Literal
 
 import openai
+import pydantic
 from served import KEY, raises, run
 
 
@@ -45,6 +48,57 @@ def check_completions(client):
     assert "".join(pieces) == whole.choices[0].text
 
 
+TOOLS = [{"type": "function", "function": {
+    "name": "get_weather", "description": "The weather of a city.", "strict": True,
+    "parameters": {"type": "object", "properties": {"city": {"type": "string", "enum": ["Paris", "Rome"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+                   "required": ["city", "days"], "additionalProperties": False}}}]
+
+
+def check_call(call):
+    arguments = json.loads(call.function.arguments)
+    assert call.type == "function" and call.id and call.function.name == "get_weather", call
+    assert arguments["city"] in ("Paris", "Rome") and 1 <= arguments["days"] <= 9, arguments
+
+
+def check_tools(client):
+    ask = dict(model="served", messages=[{"role": "user", "content": "What is the weather in Rome for 3 days?"}], tools=TOOLS,
+               tool_choice="required", parallel_tool_calls=False, max_tokens=128, seed=3)
+    choice = client.chat.completions.create(**ask).choices[0]
+    assert choice.finish_reason == "tool_calls" and choice.message.content is None, choice
+    call, = choice.message.tool_calls
+    check_call(call)
+    name, arguments, reason = "", "", None
+    for chunk in client.chat.completions.create(**ask, stream=True):
+        for part in chunk.choices:
+            reason = part.finish_reason or reason
+            for piece in part.delta.tool_calls or []:
+                name += piece.function.name or ""
+                arguments += piece.function.arguments or ""
+    assert (name, arguments, reason) == ("get_weather", call.function.arguments, "tool_calls"), (name, arguments, reason)
+    with client.chat.completions.stream(**ask) as stream:
+        final = stream.get_final_completion().choices[0]
+    check_call(final.message.tool_calls[0])
+    answer = client.chat.completions.create(
+        model="served", tools=TOOLS, tool_choice="none", max_tokens=24, seed=3,
+        messages=ask["messages"] + [choice.message.model_dump(exclude_none=True), {"role": "tool", "tool_call_id": call.id, "content": "Sun."}])
+    assert answer.choices[0].message.tool_calls is None and answer.choices[0].message.content
+
+
+class City(pydantic.BaseModel):
+    name: Literal["Paris", "Rome"]
+    capital: bool
+
+
+def check_structured(client):
+    ask = dict(model="served", messages=[{"role": "user", "content": "Describe Rome."}], max_tokens=96, seed=5)
+    parsed = client.chat.completions.parse(**ask, response_format=City).choices[0]
+    assert parsed.finish_reason == "stop" and isinstance(parsed.message.parsed, City), parsed
+    text = client.chat.completions.create(**ask, extra_body={"regex": "(yes|no)!"}).choices[0].message.content
+    assert text in ("yes!", "no!"), text
+    expect(openai.BadRequestError, 400, "invalid_value", lambda: client.chat.completions.create(
+        **ask, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"not": {}}}}))
+
+
 def check_errors(client):
     messages = [{"role": "user", "content": "Hi"}]
     chat = client.chat.completions.create
@@ -52,8 +106,10 @@ def check_errors(client):
     expect(openai.NotFoundError, 404, "model_not_found", lambda: chat(model="other", messages=messages))
     expect(openai.BadRequestError, 400, "context_length_exceeded",
            lambda: chat(model="served", messages=[{"role": "user", "content": "word " * 2000}]))
+    expect(openai.BadRequestError, 400, "invalid_value", lambda: chat(
+        model="served", messages=messages, tools=[{"type": "function", "function": {"name": "a name", "parameters": {}}}]))
     expect(openai.BadRequestError, 400, "unsupported_parameter", lambda: chat(
-        model="served", messages=messages, tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}]))
+        model="served", messages=messages, modalities=["audio"]))
     expect(openai.BadRequestError, 400, "invalid_value", lambda: chat(model="served", messages=messages, temperature=-1))
     expect(openai.BadRequestError, 400, "unknown_parameter",
            lambda: chat(model="served", messages=messages, extra_body={"frobnicate": 1}))
@@ -114,5 +170,5 @@ def with_client(check):
 
 
 if __name__ == "__main__":
-    run(__doc__, [with_client(c) for c in (check_chat, check_completions, check_responses, check_errors, check_load)])
+    run(__doc__, [with_client(c) for c in (check_chat, check_completions, check_tools, check_structured, check_responses, check_errors, check_load)])
     print(f"ok openai {openai.__version__}")
