@@ -11,7 +11,7 @@
 namespace cyb::cli {
 namespace {
 
-using Compile = Result<std::shared_ptr<const Grammar>> (*)(std::string_view);
+using Compile = Result<std::shared_ptr<const Grammar>> (*)(std::string_view, const GrammarLead&);
 
 /// {...}, true or false: no file's name.
 bool is_schema_text(std::string_view given) {
@@ -70,7 +70,7 @@ Result<void> GrammarFlags::check(bool stop_texts) {
     if (!source.is_text) {
       CYB_ASSIGN(text, read_text(*source.given));
     }
-    auto made = source.compile(text);
+    auto made = source.compile(text, {});
     if (!made) {
       return fail(
           std::move(made).error().in(source.is_text ? names[0] : names[0] + " " + *source.given));

@@ -77,14 +77,14 @@ TEST(EngineLoad, ReportsWhatItTook) {
 
 TEST(EngineLoad, MoreMemoryThanThereIsIsRefused) {
   TextModelOptions model;
-  model.max_positions = 1'000'000;
+  model.max_positions = 16'000'000;
   EngineOptions options;
-  options.ctx_tokens = 1'000'000;
-  options.max_sequences = 40'000;  // 5 TB
+  options.ctx_tokens = 16'000'000;
+  options.max_sequences = 40'000;  // 2.5 TB at the 4 bytes a token of the scripted backend
   const auto loaded = Engine::load(text_model(model), std::make_shared<ScriptedBackend>(), options);
   ASSERT_FALSE(loaded.has_value());
   EXPECT_EQ(loaded.error().kind(), ErrorKind::kOutOfMemory) << loaded.error().text();
-  EXPECT_TRUE(loaded.error().text().starts_with("KV cache of 40000000000 tokens"))
+  EXPECT_TRUE(loaded.error().text().starts_with("KV cache of 640000000000 tokens"))
       << loaded.error().text();
 }
 

@@ -74,6 +74,7 @@ TEST(JsonSchema, RefusalsNameThePath) {
       {R"({"type": "string", "enum": ["a"], "minLength": 1})",
        "#/minLength: is not supported together"},
       {"{\"type\": \"object\",\n  oops}", "line 2, column 3: this is not JSON"},
+      {R"({"type": "number", "minimum": -1e99999})", "#: a number does not fit 64 bits"},
       {"3", "a schema is an object"},
       {"false", "no finite text fits"},
   };

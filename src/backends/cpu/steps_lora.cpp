@@ -101,7 +101,7 @@ class LoraStep final : public PlainStep {
 }  // namespace
 
 Result<StepPtr> make_lora_step(const Step& step, Build& build) {
-  for (const std::size_t k : {2, 3}) {
+  for (const std::size_t k : {std::size_t{2}, std::size_t{3}}) {
     if (step.inputs[k].kind != Operand::Kind::kWeight) return StepPtr();
     const CpuWeight& weight = *cpu_weight(step.inputs[k]);
     if (!weight.has_panels() || weight.format() != PanelFormat::kF32) return StepPtr();

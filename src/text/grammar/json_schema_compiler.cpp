@@ -283,6 +283,8 @@ Result<SchemaJson> parse_schema(std::string_view source) {
   } catch (const SchemaJson::parse_error& error) {
     return fail(grammar_error(line_and_column(source, error.byte > 0 ? error.byte - 1 : 0),
                               "this is not JSON"));
+  } catch (const SchemaJson::exception&) {  // what else the reader has: numbers beyond a double
+    return fail(grammar_error("#", "a number does not fit 64 bits"));
   }
 }
 

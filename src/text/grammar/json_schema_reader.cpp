@@ -286,7 +286,7 @@ Result<bool> SchemaReader::disjoint(const SchemaPart& a, const SchemaPart& b) {
       return std::ranges::find(*y.values, v) != y.values->end();
     });
   }
-  if ((common & ~(kNumber | kInteger)) == 0) {
+  if ((common & ~unsigned{kNumber | kInteger}) == 0) {
     const auto below = [](const NumberRange& low, const NumberRange& high) {
       if (!low.high || !high.low) return false;
       const int order = compare(low.high->at, high.low->at);
