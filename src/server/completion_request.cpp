@@ -333,8 +333,11 @@ ApiError submit_error(const Error& error, std::size_t n_prompt, const Served& se
                       std::string_view field) {
   ApiError out = api_error(error);
   if (error.kind() == ErrorKind::kContextOverflow) {
-    out.message = fmt::format("The prompt has {} tokens, the context of this server holds {}.",
-                              n_prompt, served.engine.ctx_tokens());
+    // Clients look for OpenAI's words at the end.
+    out.message = fmt::format(
+        "The prompt has {0} tokens, the context of this server holds {1}: this model's maximum "
+        "context length is {1} tokens.",
+        n_prompt, served.engine.ctx_tokens());
     out.param = field;
   }
   return out;

@@ -93,7 +93,8 @@ std::string Service::new_id(std::string_view prefix) {
 std::optional<http::Response> Service::check_head(const http::RequestHead& head) {
   const Found found = find_route(head);
   std::optional<ApiError> error = access_.check(head, found.route != nullptr && found.route->open);
-  if (!error && found.route == nullptr) {
+  // What is not there is said before what its body must be.
+  if (found.route == nullptr && (!error || error->status == 415)) {
     error = found.allowed.empty()
                 ? ApiError{404, "There is nothing at this path.", "not_found"}
                 : ApiError{405, "This path takes another method.", "method_not_allowed"};

@@ -91,6 +91,7 @@ TEST(HttpProtocol, WhatIsTooLargeOrMalformedIsRefused) {
   }
   EXPECT_EQ(ask(port, "PUT /health HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 405);
   EXPECT_NE(ask(port, get_text("/v1/completions")).head.find("Allow: POST"), std::string::npos);
+  EXPECT_EQ(ask(port, "POST /health HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 405);
   for (const char* body : {"", "{", "[]", "7", "\"x\"", "{\"a\":}", "{\"secret words", "\xFF"}) {
     const Reply reply = ask(port, post_text("/v1/completions", body));
     EXPECT_EQ(reply.status, 400) << body;

@@ -13,6 +13,7 @@ from served import run
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance," \
     "negative_data_rejection,unsupported_method"
+SECONDS = os.environ.get("CYB_OPENAPI_SECONDS", "600")  # what is not done by then is left out
 EXAMPLES = os.environ.get("CYB_OPENAPI_EXAMPLES", "12")
 
 
@@ -28,10 +29,10 @@ def check_schemathesis(address):
         settings = pathlib.Path(folder) / "schemathesis.toml"
         settings.write_text('[checks.not_a_server_error]\nexpected-statuses = ["2xx", "3xx", "4xx", 501, 503]\n')
         subprocess.run([tool, "--config-file", settings, "run", address + "/openapi.json", "--checks", CHECKS, "--max-examples", EXAMPLES,
-                        "--phases", "examples,coverage,fuzzing", "--generation-deterministic",
-                        "--request-timeout", "120", "--no-color", "--warnings", "off", "--continue-on-failure"], check=True, cwd=folder)
+                        "--phases", "coverage,fuzzing", "--generation-deterministic", "--workers", "4",
+                        "--max-time", SECONDS, "--request-timeout", "120", "--no-color", "--warnings", "off", "--continue-on-failure"], check=True, cwd=folder)
 
 
 if __name__ == "__main__":
-    run(__doc__, [check_document, check_schemathesis], "--ctx", "64", "--slots", "16")
+    run(__doc__, [check_document, check_schemathesis], "--ctx", "32", "--slots", "16")
     print("ok openapi")
