@@ -59,10 +59,14 @@ void take(const std::optional<T>& from, T& to) {
   if (from) to = *from;
 }
 
+/// A sampler that is switched on; values that mean "off", and those that only shape another
+/// sampler, leave a greedy answer greedy.
 bool asks_for_chance(const SamplingOverrides& o) noexcept {
-  return o.temperature || o.top_k || o.top_p || o.min_p || o.temperature_range ||
-         o.temperature_exponent || o.typical_p || o.top_n_sigma || o.xtc_probability ||
-         o.xtc_threshold || o.mirostat_tau || o.mirostat_eta || !o.order.empty();
+  const auto above_zero = [](const auto& value) { return value && *value > 0; };
+  const auto below_one = [](const auto& value) { return value && *value < 1; };
+  return o.temperature || above_zero(o.top_k) || below_one(o.top_p) || above_zero(o.min_p) ||
+         above_zero(o.temperature_range) || below_one(o.typical_p) || above_zero(o.top_n_sigma) ||
+         above_zero(o.xtc_probability) || above_zero(o.mirostat_tau) || !o.order.empty();
 }
 
 void take_values(const SamplingOverrides& o, SamplingConfig& out) {

@@ -10,6 +10,7 @@
 
 #include "base/checked.hpp"
 #include "base/hash.hpp"
+#include "base/json_text.hpp"
 #include "base/limits.hpp"
 #include "base/log.hpp"
 #include "base/philox.hpp"
@@ -181,6 +182,17 @@ TEST(Log, GoesToTheSinkOrNowhere) {
   ASSERT_EQ(sink->seen.size(), 1u);
   EXPECT_EQ(sink->seen[0].second, "w");
   EXPECT_EQ(sink->seen[0].first, LogLevel::kWarning);
+}
+
+TEST(JsonText, FindsWholeNumbersBeyond64Bits) {
+  for (const char* fits : {"", "[18446744073709551615, -9223372036854775808, 0]",
+                           "000000000000000000000001", "\"99999999999999999999999\"", "1e99",
+                           "123456789012345678901234.0", "\"\\\"99999999999999999999999\"", "-"}) {
+    EXPECT_EQ(find_wide_integer(fits), std::string_view::npos) << fits;
+  }
+  EXPECT_EQ(find_wide_integer("18446744073709551616"), 0u);
+  EXPECT_EQ(find_wide_integer("[1, -9223372036854775809]"), 4u);
+  EXPECT_EQ(find_wide_integer("{\"99999999999999999999999\": 99999999999999999999999}"), 28u);
 }
 
 }  // namespace

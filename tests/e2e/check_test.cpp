@@ -277,6 +277,13 @@ TEST(Check, AQuantisedModelIsHeldToItsOriginal) {
   EXPECT_NE(result.out.find("in another encoding"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("mean divergence"), std::string::npos) << result.out;
   EXPECT_EQ(rows(Program::json(result), "not run"), Names{"golden greedy"});
+  for (const char* kept : {"*_proj.weight=f16", "*_proj.weight=bf16"}) {
+    const std::string rounded = checked.program.file("rounded.model");
+    const ProcessResult kept_in = checked.program.run(
+        {"quantize", checked.source, "--to", "q8", "--keep", kept, "-o", rounded, "--force"});
+    ASSERT_EQ(kept_in.exit_code, 0) << kept_in.err;
+    EXPECT_EQ(checked.check(rounded, checked.source).exit_code, 0) << kept;
+  }
 }
 
 /// A head of zeros gives every token the same probability.

@@ -225,6 +225,13 @@ TEST_F(GenerationCommand, ASavedPromptGoesOnAndIsRefusedWhereItDoesNotFit) {
   EXPECT_FALSE(first.contains("reused_tokens"));
   EXPECT_GT(second["reused_tokens"].get<int>(), 60);
 
+  // Before the answer, not after it: stdout has one object.
+  Line nowhere = base;
+  nowhere.insert(nowhere.end(), {"--json", "--prompt-cache", program->file("none") + "/x"});
+  const ProcessResult unwritable = run(nowhere);
+  EXPECT_EQ(unwritable.exit_code, 4);
+  EXPECT_EQ(Program::json(unwritable)["error"]["code"], "Io") << unwritable.out;
+
   const auto refused = [&](Line more, const std::string& code) {
     Line line = cached;
     line.insert(line.end(), more.begin(), more.end());

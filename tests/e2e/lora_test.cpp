@@ -89,6 +89,20 @@ TEST_F(LoraCommand, WhatIsWrongIsSaid) {
   EXPECT_EQ(failure({"--lora", path("a") + "=1e300"}), Failure(2, "L10"));
 }
 
+TEST_F(LoraCommand, PlansCountAndRefuseAdapters) {
+  const auto plan = [&](Line more) {
+    more.insert(more.begin(), {"plan", path("model"), "--json"});
+    return program->run(more);
+  };
+  const auto total = [](const ProcessResult& result) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Program::json(result)["devices"][0]["memory"]["total"].get<std::uint64_t>();
+  };
+  EXPECT_GT(total(plan({"--lora", path("a")})), total(plan({})));
+  EXPECT_EQ(plan({"--lora", path("none")}).exit_code, 4);
+  EXPECT_EQ(plan({"--lora", path("dora")}).exit_code, 2);
+}
+
 TEST_F(LoraCommand, AnAdapterIsNoModel) {
   for (const char* command : {"info", "run", "verify", "import"}) {
     Line line = {command, path("a")};

@@ -49,9 +49,8 @@ TEST(EngineLoad, WithoutFusionThePlanHoldsPlainOps) {
     return backend->compiled;
   };
   const auto n_fused = [](const std::vector<OpTag>& ops) {
-    return std::ranges::count_if(ops, [](OpTag tag) {
-      return op_info(tag).fused && tag != OpTag::kBlockAttention;
-    });
+    return std::ranges::count_if(
+        ops, [](OpTag tag) { return op_info(tag).fused && tag != OpTag::kBlockAttention; });
   };
   const std::vector<OpTag> blocks = ops_of(true), plain = ops_of(false);
   EXPECT_GT(n_fused(blocks), 0);
@@ -351,6 +350,16 @@ TEST(Sampling, ARequestTurnsGreedyIntoTheChain) {
   EXPECT_EQ(chain.top_k, 20u);
   EXPECT_EQ(chain.top_p, 0.9);
   EXPECT_EQ(resolve_sampling(greedy, {.temperature = 0}, 1).temperature, 0.0);
+  // Values that mean "off", and those that only shape another sampler, ask for no chance.
+  SamplingOverrides off;
+  off.top_k = 0;
+  off.top_p = off.typical_p = 1.0;
+  off.min_p = off.temperature_range = off.top_n_sigma = off.xtc_probability = off.mirostat_tau =
+      0.0;
+  off.temperature_exponent = off.xtc_threshold = off.mirostat_eta = 0.3;
+  EXPECT_EQ(resolve_sampling(greedy, off, 1).temperature, 0.0);
+  off.top_k = 5;
+  EXPECT_EQ(resolve_sampling(greedy, off, 1).temperature, 0.6);
   EXPECT_EQ(resolve_sampling(greedy, {.repetition_penalty = 1.3}, 1).temperature, 0.0);
   EXPECT_EQ(resolve_sampling(value(read_sampling({})), {.top_k = 4}, 1).temperature, 1.0);
   EXPECT_NE(resolve_sampling(greedy, {}, 0).seed, 0u);

@@ -43,7 +43,8 @@ TEST(ChatJson, WhatIsRefusedIsNamed) {
   EXPECT_EQ(error_of(std::string(64, '[') + std::string(64, ']')), "accepted");
   const std::string bomb(1000000, '[');
   EXPECT_NE(error_of(bomb), "accepted");
-  for (const char* number : {"18446744073709551615", "9223372036854775808"}) {
+  for (const char* number : {"18446744073709551615", "9223372036854775808", "18446744073709551616",
+                             "-9223372036854775809"}) {
     EXPECT_NE(error_of(number).find("does not fit 64 bits"), std::string::npos) << number;
   }
   EXPECT_EQ(error_of("9223372036854775807"), "accepted");

@@ -62,6 +62,7 @@ class PlanCommand final : public Command {
       return fail(usage_error("--dim is for a model of tensors; this is one of text: --ctx"));
     if (options.ctx_tokens != 0) CYB_TRY(check_positions(*model, options.ctx_tokens, "--ctx"));
     options.max_sequences = static_cast<std::uint32_t>(batch_.value_or(1));
+    CYB_TRY(model_.add_adapters(*model, options));
     auto made = Engine::plan(std::move(model), options);
     if (!made) return fail(with_origin(std::move(made).error(), options));
     const MemoryPlan& plan = *made;
@@ -99,7 +100,8 @@ class PlanCommand final : public Command {
                            const EngineOptions& options) const {
     const std::pair<bool, const char*> text_only[] = {{model_.has_context(), "--ctx"},
                                                       {model_.has_kv_type(), "--kv"},
-                                                      {batch_.has_value(), "--batch"}};
+                                                      {batch_.has_value(), "--batch"},
+                                                      {model_.has_adapters(), "--lora"}};
     for (const auto& [given, name] : text_only) {
       if (given)
         return fail(usage_error(

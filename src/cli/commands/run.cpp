@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/answer_json.hpp"
+#include "base/file.hpp"
 #include "base/log.hpp"
 #include "cli/chat.hpp"
 #include "cli/command.hpp"
@@ -278,6 +279,8 @@ Result<int> RunCommand::answer(Context& context, Engine& engine, const std::stri
   CYB_TRY(add_preset_stops(engine, chat_, options.stop));
   if (generation_.prompt_cache()) {
     CYB_TRY(open_prompt_cache(context.output, session, *generation_.prompt_cache(), chat_));
+    // A path that cannot be written must not cost the answer first.
+    CYB_TRY(AtomicFile::create(*generation_.prompt_cache()));
   }
   CYB_ASSIGN(const std::vector<GenerateResult> results,
              generate_for(context, session, ids, std::move(options)));

@@ -44,6 +44,11 @@ Error unknown_name(std::string_view name) {
     return refused("L05", name, "a bias on B is not supported");
   if (has(".ia3_") || has(".hada_") || has(".lokr_") || has(".oft_") || has(".vera_"))
     return refused("L04", name, "it belongs to no LoRA");
+  if (has(".base_layer.")) {
+    return refused("L06", name,
+                   "the model's own weight beside the adapter is not read: save the adapter with "
+                   "save_embedding_layers=False");
+  }
   if (has(".modules_to_save.") || has(".token_adapter.") || has(".trainable_tokens_") ||
       name.ends_with(".weight") || name.ends_with(".bias")) {
     return refused("L06", name, "a whole weight in an adapter is not supported");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/json_text.hpp"
 #include "base/utf8.hpp"
 #include "text/grammar/grammar.hpp"
 #include "text/grammar/regex_reader.hpp"
@@ -278,6 +279,9 @@ Result<SchemaJson> parse_schema(std::string_view source) {
     return fail(
         grammar_error("#", fmt::format("more than {} levels of schemas", kMaxGrammarDepth)));
   }
+  if (const std::size_t at = find_wide_integer(source); at != std::string_view::npos) {
+    return fail(grammar_error(line_and_column(source, at), "the number does not fit 64 bits"));
+  }
   try {
     return SchemaJson::parse(source);
   } catch (const SchemaJson::parse_error& error) {
@@ -290,8 +294,8 @@ Result<SchemaJson> parse_schema(std::string_view source) {
 
 }  // namespace text
 
-Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(
-    std::string_view schema, const GrammarLead& lead) {
+Result<std::shared_ptr<const Grammar>> Grammar::from_json_schema(std::string_view schema,
+                                                                 const GrammarLead& lead) {
   text::GrammarBudget budget;
   CYB_ASSIGN(const text::SchemaJson document, text::parse_schema(schema));
   CYB_ASSIGN(text::GrammarRules rules, text::JsonSchemaCompiler(document, budget).run());

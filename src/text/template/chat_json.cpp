@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.hpp"
+
 namespace cyb {
 namespace {
 
@@ -107,6 +109,7 @@ Result<ChatValue> parse_chat_json(std::string_view text, std::string_view what) 
   if (watch.too_deep)
     return fail(
         refused(what, fmt::format("is nested more than {} levels deep", kMaxChatJsonDepth)));
+  watch.too_large |= find_wide_integer(text) != std::string_view::npos;
   if (watch.too_large) return fail(refused(what, "has a number that does not fit 64 bits"));
   return value_of(json);
 }
