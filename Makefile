@@ -72,6 +72,7 @@ bench-peers: program
 	@tools/venv.sh
 	@build/venv/bin/python tools/bench_peers.py --program $(PROGRAM)
 	@build/venv/bin/python tools/bench_tokenizers.py --program $(PROGRAM)
+	@python3 tools/build_peers.py >/dev/null && python3 tools/bench_serve.py --program $(PROGRAM) --idle 500
 	@tools/venv.sh bench
 	@build/venv-bench/bin/python tools/bench_onnx.py --program $(PROGRAM) --save build/bench_onnx.json
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Load on cyb-llm serve and on llama.cpp's llama-server in alternation: the same model, threads, prompts and clients.
 
-Each client asks one chat request after the other over its own keep-alive connection: a system text that all share (some 500
+Each client asks one chat request after the other, each over a connection of its own (llama-server closes it after a stream): a system text that all share (some 500
 tokens), a question of its own, a streamed answer of a fixed number of tokens (greedy, no early end). Printed per number of
 clients: tokens of answers a second of all clients, time to the first token and between tokens (p50, p95, p99), peak
 resident memory of the server. A ratio above 1 (for times: below 1) is in our favour.
@@ -76,10 +76,10 @@ async def ask(reader, writer, port, payload):
 
 
 async def client(number, port, args, out):
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
     for turn in range(args.turns):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
         out.append(await ask(reader, writer, port, body(number, turn, args)))
-    writer.close()
+        writer.close()
 
 
 async def load(port, n_clients, args):
