@@ -60,7 +60,7 @@ void AnswerSplitter::finish(bool complete, std::vector<AnswerPart>& out) {
     const ToolStep step = options_.format->ops[op_].step;
     if (begun_ && complete && step == ToolStep::kCode) add_arguments("\"}");
     const bool header = step == ToolStep::kHeader && word_.find("<|") != std::string::npos;
-    if (!begun_ && !closing_ && !header && step != ToolStep::kEnd) {
+    if (!begun_ && !closing_ && !header && !(step == ToolStep::kEnd && may_end())) {
       in_program_ = false;
       for (const char c : raw_) write(c);
     }
@@ -156,7 +156,7 @@ void AnswerSplitter::flush_space() {
 
 void AnswerSplitter::enter(std::uint8_t op) {
   in_program_ = true;
-  begun_ = closing_ = false;
+  begun_ = closing_ = called_ = false;
   raw_.clear();
   word_.clear();
   go(op);
@@ -253,7 +253,7 @@ bool AnswerSplitter::offered(std::string_view function) const {
 
 void AnswerSplitter::begin(std::string_view function) {
   space_.clear();
-  begun_ = true;
+  begun_ = called_ = true;
   out_->push_back({Kind::kCall, n_calls_++, std::string(function)});
 }
 
@@ -345,8 +345,14 @@ AnswerSplitter::Next AnswerSplitter::header(const ToolOp& op, char c) {
   return Next::kLeft;
 }
 
+/// A program that came to its end without a call has read marks of channels, or nothing.
+bool AnswerSplitter::may_end() const {
+  return called_ || options_.format->channels || !options_.format->starts_with.empty();
+}
+
 /// The byte is not the program's any more.
 AnswerSplitter::Next AnswerSplitter::leave() {
+  if (!may_end()) return give_up();
   const char c = raw_.back();
   raw_.clear();
   in_program_ = false;

@@ -81,6 +81,7 @@ class AnswerSplitter {
   Next header(const ToolOp& op, char c);
   Next go(std::uint8_t op);
   Next leave();
+  bool may_end() const;
   Next give_up();
   void begin(std::string_view function);
   void add_arguments(std::string_view text);
@@ -96,7 +97,7 @@ class AnswerSplitter {
   bool drop_space_ = false;   // white space that comes next belongs to what came before
   std::string space_, held_;  // white space and the beginning of a trigger, not yet written
   // Of a program.
-  bool in_program_ = false, begun_ = false, closing_ = false;
+  bool in_program_ = false, begun_ = false, closing_ = false, called_ = false;
   std::uint8_t op_ = 0;
   std::size_t matched_ = 0;
   std::string raw_;  // what is content if no call comes of it

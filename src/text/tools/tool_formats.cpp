@@ -9,9 +9,11 @@ namespace {
 using enum ToolStep;
 using enum ToolPlace;
 
-// Hermes, Qwen: <tool_call>\n{"name": ..., "arguments": {...}}\n</tool_call>
-constexpr ToolTrigger kHermesTriggers[] = {{"<tool_call>"}};
-constexpr ToolOp kHermesOps[] = {{kSpace}, {kObject}, {kSpace}, {kText, "</tool_call>"}, {kEnd}};
+// Hermes, Qwen: <tool_call>\n{"name": ..., "arguments": {...}}\n</tool_call>; small ones leave the
+// tags out.
+constexpr ToolTrigger kHermesTriggers[] = {{"<tool_call>"}, {"{", kStart, 5, false}};
+constexpr ToolOp kHermesOps[] = {{kSpace}, {kObject}, {kSpace}, {kText, "</tool_call>"},
+                                 {kEnd},   {kObject}, {kEnd}};
 constexpr std::string_view kHermesMarkers[] = {"<tool_call>", "</tool_call>"};
 constexpr ToolLayout kHermesLayout{.before = "<tool_call>\n{\"name\": \"",
                                    .middle = "\", \"arguments\": ",
@@ -258,7 +260,7 @@ struct Sign {
 constexpr Sign kSigns[] = {
     {"gpt-oss", "<|channel|>", "<|message|>"},
     {"functionary-v3.2", ">>>all"},
-    {"functionary-v3.1", "<function=", "</function>", "<tool_call>"},
+    {"functionary-v3.1", "<function=", "</function>", "<parameter="},
     {"mistral-args", "[TOOL_CALLS]", "[ARGS]"},
     {"mistral", "[TOOL_CALLS]"},
     {"deepseek-r1", kCallsBegin, "```json"},

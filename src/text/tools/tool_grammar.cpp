@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "text/grammar/json_schema_compiler.hpp"
@@ -111,12 +112,15 @@ class Writer {
   ExprId free_text() {
     const ToolFormat& format = *options_.format;
     if (format.channels) return text::text_before(rules_, "<|", false);
-    if (!format.free_end.empty()) return text::text_before(rules_, format.free_end, false);
+    const std::string_view marker =
+        format.free_end.empty() ? format.markers.front() : format.free_end;
+    const bool may_start = std::ranges::find(format.triggers, ToolPlace::kStart,
+                                             &ToolTrigger::place) != format.triggers.end();
+    if (!may_start) return text::text_before(rules_, marker, false);
     text::CharSet first;
     for (const char32_t c : std::u32string_view(U" \t\r\n{[`<")) first.add(text::CharSet::of(c));
-    return rules_.optional(
-        rules_.sequence({rules_.one_of(first.negated()),
-                         text::text_before(rules_, format.markers.front(), false)}));
+    return rules_.optional(rules_.sequence(
+        {rules_.one_of(first.negated()), text::text_before(rules_, marker, false)}));
   }
 
   ExprId analysis() {

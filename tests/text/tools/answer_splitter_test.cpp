@@ -97,6 +97,7 @@ std::vector<Case> whole_calls() {
        "",
        "Hm: <tool_call>?",
        {{"f", "{}"}}},
+      {"hermes", "{\"name\": \"f\", \"arguments\": {}}", "", "", {{"f", "{}"}}},
       {"llama3",
        "{\"name\": \"get_weather\", \"parameters\": " + kParis + "}",
        "",
@@ -238,6 +239,7 @@ TEST(AnswerSplitter, WhatIsNoCallIsContentByteForByte) {
       {"mistral", "[TOOL_CALLS] [1, 2] [TOOL"},
       {"mistral-args", "[TOOL_CALLS]f[ARGS]no"},
       {"deepseek-r1", kBegins + kOne + "function" + kSep + "nothing\n```json\n{}\n```"},
+      {"deepseek-r1", kBegins + kEnds + " none"},
       {"functionary-v3.1", "a <function=> b <function=g>{}</function>"},
       {"gpt-oss", "no channel at all"},
       {"gemma", "```json\n{\"a\": 1}\n```\nand ```tool_code\nprint('x')\n```\n```python\n1\n```"},
@@ -304,6 +306,7 @@ TEST(ToolFormats, AreRecognisedByTheirTemplates) {
     EXPECT_EQ(format->name, name);
   }
   EXPECT_EQ(recognise_tool_format("{{ tools }}<tool_call><function=f><parameter=a>"), nullptr);
+  EXPECT_EQ(recognise_tool_format("{{ tools }}<function=f><parameter=a></function>"), nullptr);
   EXPECT_EQ(recognise_tool_format("{{ tools | tojson }} own way"), nullptr);
   EXPECT_EQ(recognise_reasoning("x</think>").open, "<think>");
   EXPECT_TRUE(recognise_reasoning("x").close.empty());

@@ -75,6 +75,9 @@ TEST(ToolGrammar, WithoutDutyWordsAreAnAnswerToo) {
                                                            : "all\n";
     EXPECT_TRUE(grammar->matches(start + "It <b>rains</b>.")) << format.name;
     EXPECT_FALSE(grammar->matches(call + call)) << format.name;
+    // What would be read as a call must be one that fits.
+    const std::string bare = R"({"name": "get_weather", "arguments": {}})";
+    EXPECT_TRUE(read(options, bare).calls.empty() || !grammar->matches(bare)) << format.name;
     const SplitAnswer answer = read(options, start + "It <b>rains</b>.");
     EXPECT_EQ(answer.content, "It <b>rains</b>.") << format.name;
   }
