@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "server/scripted_server.hpp"
+#include "support/process.hpp"
 
 namespace cyb::test {
 namespace {
@@ -21,24 +22,6 @@ using Json = nlohmann::json;
 template <auto Free>
 struct Freed {
   void operator()(auto* p) const { Free(p); }
-};
-
-/// A folder that is gone when the test ends.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "cyb-server-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
-    EXPECT_FALSE(path_.empty());
-  }
-  ~Folder() {
-    std::error_code code;
-    fs::remove_all(path_, code);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
 };
 
 server::ServerOptions on_unix(const std::string& path) {
@@ -62,8 +45,8 @@ Script greeting() {
 }
 
 TEST(ServerUnix, AnswersAndKeepsOthersOut) {
-  const Folder folder;
-  const std::string path = folder / "s.sock";
+  const TemporaryFolder folder;
+  const std::string path = folder.file("s.sock");
   {
     const TestServer server(greeting(), test_model(), on_unix(path));
     EXPECT_EQ(server.server->address(), "unix:" + path);
@@ -86,8 +69,8 @@ TEST(ServerUnix, AnswersAndKeepsOthersOut) {
 }
 
 TEST(ServerUnix, OldSocketsAreReplacedAndFilesAreNot) {
-  const Folder folder;
-  const std::string path = folder / "s.sock";
+  const TemporaryFolder folder;
+  const std::string path = folder.file("s.sock");
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -99,7 +82,8 @@ TEST(ServerUnix, OldSocketsAreReplacedAndFilesAreNot) {
   }
   std::ofstream(path) << "precious";
   const TestServer other(greeting());
-  for (const std::string& bad : {path, folder / std::string(120, 'x'), folder / "no/s.sock"}) {
+  for (const std::string& bad :
+       {path, folder.file(std::string(120, 'x')), folder.file("no/s.sock")}) {
     const auto started = server::Server::start(other.engine, on_unix(bad));
     ASSERT_FALSE(started.has_value()) << bad;
     EXPECT_NE(started.error().text().find(bad), std::string::npos) << started.error().text();
@@ -170,8 +154,8 @@ class ServerTls : public ::testing::Test {
     out.http.tls_key = key_;
     return out;
   }
-  Folder folder_;
-  std::string certificate_ = folder_ / "cert.pem", key_ = folder_ / "key.pem";
+  TemporaryFolder folder_;
+  std::string certificate_ = folder_.file("cert.pem"), key_ = folder_.file("key.pem");
 };
 
 TEST_F(ServerTls, StreamsAndCloses) {
@@ -205,9 +189,9 @@ TEST_F(ServerTls, OldVersionsPlainTextAndSilenceAreCutOff) {
 
 TEST_F(ServerTls, BadFilesAreNamed) {
   const TestServer other(greeting());
-  const std::string not_pem = folder_ / "x.pem", second = folder_ / "second.pem";
+  const std::string not_pem = folder_.file("x.pem"), second = folder_.file("second.pem");
   std::ofstream(not_pem) << "no PEM";
-  write_certificate(folder_ / "unused.pem", second);
+  write_certificate(folder_.file("unused.pem"), second);
   const auto refused = [&](const std::string& certificate, const std::string& key,
                            const std::string& named) {
     server::ServerOptions bad;
@@ -218,7 +202,7 @@ TEST_F(ServerTls, BadFilesAreNamed) {
     EXPECT_NE(started.error().text().find(named), std::string::npos) << started.error().text();
   };
   refused(not_pem, key_, "x.pem");
-  refused(folder_ / "missing.pem", key_, "missing.pem");
+  refused(folder_.file("missing.pem"), key_, "missing.pem");
   refused(certificate_, not_pem, "x.pem");
   refused(certificate_, second, "second.pem");
 }

@@ -11,6 +11,10 @@
 
 namespace cyb::hf {
 
+inline constexpr const char* kTokenizerConfigFile = "tokenizer_config.json";
+inline constexpr const char* kAddedTokensFile = "added_tokens.json";
+inline constexpr const char* kSpecialTokensFile = "special_tokens_map.json";
+
 bool file_exists(const std::string& path);
 
 /// A key of added_tokens_decoder: up to 9 digits.

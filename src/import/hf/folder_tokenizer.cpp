@@ -23,7 +23,6 @@ namespace cyb::hf {
 namespace {
 
 constexpr const char* kTokenizer = "tokenizer.json";
-constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kTemplate = "chat_template.jinja";
 
 std::string inside(const std::string& folder, std::string_view name) {
@@ -100,7 +99,8 @@ Result<void> set_config_ids(ConfigReader& config, TokenizerParts& parts, ImportR
   add_end(*eos, parts.config);
   if (before > 0 && parts.config.eos_token_ids.size() > before) {
     report.assumptions.push_back(fmt::format("token {} {} also ends an answer (eos_token of {})",
-                                             *eos, parts.vocabulary.text(*eos), kConfig));
+                                             *eos, parts.vocabulary.text(*eos),
+                                             kTokenizerConfigFile));
   }
   return {};
 }
@@ -132,13 +132,13 @@ Result<void> refuse_other_forms(const std::string& folder) {
 
 Result<void> apply_config(const std::string& folder, FolderTokenizer& out, const StatedIds& ids,
                           ImportReport& report) {
-  if (!file_exists(inside(folder, kConfig))) {
+  if (!file_exists(inside(folder, kTokenizerConfigFile))) {
     set_stated_ids(ids, out.parts.config);
     return {};
   }
-  CYB_ASSIGN(const nlohmann::json json, read_json_file(inside(folder, kConfig)));
-  if (!json.is_object()) return fail(json_error(kConfig, "is not an object"));
-  ConfigReader config(json, std::string(kConfig) + ": ");
+  CYB_ASSIGN(const nlohmann::json json, read_json_file(inside(folder, kTokenizerConfigFile)));
+  if (!json.is_object()) return fail(json_error(kTokenizerConfigFile, "is not an object"));
+  ConfigReader config(json, std::string(kTokenizerConfigFile) + ": ");
   set_stated_ids(ids, out.parts.config);
   CYB_TRY(set_config_ids(config, out.parts, report));
   CYB_TRY(set_flags(config, out.parts.config,
@@ -188,8 +188,8 @@ Result<FolderTokenizer> read_folder_tokenizer(const std::string& folder, const S
 std::vector<std::string> tokenizer_files(const std::string& folder) {
   std::vector<std::string> out;
   for (const char* name :
-       {kTokenizer, kConfig, kTemplate, "tokenizer.model", "spiece.model", "vocab.json",
-        "merges.txt", "added_tokens.json", "special_tokens_map.json"}) {
+       {kTokenizer, kTokenizerConfigFile, kTemplate, "tokenizer.model", "spiece.model",
+        "vocab.json", "merges.txt", kAddedTokensFile, kSpecialTokensFile}) {
     if (file_exists(inside(folder, name))) out.push_back(inside(folder, name));
   }
   return out;

@@ -27,9 +27,6 @@ using nlohmann::json;
 
 constexpr const char* kVocab = "vocab.json";
 constexpr const char* kMerges = "merges.txt";
-constexpr const char* kConfig = "tokenizer_config.json";
-constexpr const char* kAdded = "added_tokens.json";
-constexpr const char* kSpecialMap = "special_tokens_map.json";
 constexpr const char* kEndOfText = "<|endoftext|>";
 
 // Qwen/Qwen2: one digit a token, letters with one sign before them.
@@ -153,10 +150,10 @@ Result<void> add_stated(const std::string& folder, const json& config, AddedToke
       by_id[*id] = token;
     }
   } else {
-    CYB_ASSIGN(const json list, optional_object(folder, kAdded));
+    CYB_ASSIGN(const json list, optional_object(folder, kAddedTokensFile));
     for (const auto& [text, id] : list.items()) {
       if (!id.is_number_integer())
-        return fail(invalid_config(kAdded, json_quote(text) + " has no id"));
+        return fail(invalid_config(kAddedTokensFile, json_quote(text) + " has no id"));
       by_id[id.get<std::int64_t>()] = text;
     }
   }
@@ -239,8 +236,8 @@ bool has_merges(const std::string& folder) {
 }
 
 Result<TokenizerParts> read_merges_folder(const std::string& folder) {
-  CYB_ASSIGN(const json config, optional_object(folder, kConfig));
-  CYB_ASSIGN(const json map, optional_object(folder, kSpecialMap));
+  CYB_ASSIGN(const json config, optional_object(folder, kTokenizerConfigFile));
+  CYB_ASSIGN(const json map, optional_object(folder, kSpecialTokensFile));
   CYB_ASSIGN(const ClassRow row, class_of(folder, config));
   CYB_ASSIGN(json vocabulary, read_vocabulary(folder));
   CYB_ASSIGN(json merges, read_merges(folder));

@@ -23,10 +23,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kConfig = "tokenizer_config.json";
-constexpr const char* kAdded = "added_tokens.json";
-constexpr const char* kSpecialMap = "special_tokens_map.json";
-
 struct ClassRow {
   std::string_view name;  // without "Fast"
   bool add_bos, add_eos;
@@ -93,10 +89,10 @@ Result<AddedById> from_list(const json& list, const json& map) {
   AddedById out;
   for (const auto& [text, id] : list.items()) {
     if (!id.is_number_integer()) {
-      return fail(invalid_config(kAdded, json_quote(text) + " has no id"));
+      return fail(invalid_config(kAddedTokensFile, json_quote(text) + " has no id"));
     }
     const bool is_special = std::ranges::find(special, text) != special.end();
-    CYB_TRY(put(kAdded, id.get<std::int64_t>(), {text, is_special}, out));
+    CYB_TRY(put(kAddedTokensFile, id.get<std::int64_t>(), {text, is_special}, out));
   }
   return out;
 }
@@ -148,7 +144,7 @@ std::string sentencepiece_of(const std::string& folder) {
 Result<TokenizerParts> read_sentencepiece_folder(const std::string& folder,
                                                  const std::string& model) {
   CYB_ASSIGN(TokenizerParts parts, read_tokenizer_file(model, ""));
-  CYB_ASSIGN(const json config, optional_object(folder, kConfig));
+  CYB_ASSIGN(const json config, optional_object(folder, kTokenizerConfigFile));
   CYB_ASSIGN(const ClassRow row, class_of(config));
   const auto decoder = config.find("added_tokens_decoder");
   if (decoder != config.end() && decoder->is_object()) {
@@ -157,8 +153,8 @@ Result<TokenizerParts> read_sentencepiece_folder(const std::string& folder,
   } else if (row.name.find("T5") != std::string_view::npos && config.value("extra_ids", 100) != 0) {
     return fail(not_built("extra_ids of T5 without added_tokens_decoder"));
   } else {
-    CYB_ASSIGN(const json list, optional_object(folder, kAdded));
-    CYB_ASSIGN(const json map, optional_object(folder, kSpecialMap));
+    CYB_ASSIGN(const json list, optional_object(folder, kAddedTokensFile));
+    CYB_ASSIGN(const json map, optional_object(folder, kSpecialTokensFile));
     CYB_ASSIGN(const AddedById added, from_list(list, map));
     CYB_TRY(add_tokens(added, parts));
   }
@@ -178,7 +174,7 @@ Result<TokenizerParts> read_sentencepiece_folder(const std::string& folder,
 
 Result<void> keep_class_flags(const std::string& folder, const TokenizerConfig& made,
                               TokenizerConfig& config) {
-  CYB_ASSIGN(const json given, optional_object(folder, kConfig));
+  CYB_ASSIGN(const json given, optional_object(folder, kTokenizerConfigFile));
   if (!given.contains("add_bos_token")) config.add_bos_token = made.add_bos_token;
   if (!given.contains("add_eos_token")) config.add_eos_token = made.add_eos_token;
   return {};

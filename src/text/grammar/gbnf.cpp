@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "base/utf8.hpp"
@@ -22,11 +21,6 @@ class GbnfReader {
   Result<GrammarRules> read();
 
  private:
-  struct Name {
-    RuleId rule;
-    std::size_t first_use;
-    bool defined = false;
-  };
   Result<void> read_rule();
   Result<bool> read_item();
   Result<void> read_group_end();
@@ -35,7 +29,6 @@ class GbnfReader {
   Result<char32_t> read_char();
   Result<void> read_repeat();
   Result<std::pair<std::uint64_t, std::uint64_t>> read_bounds();
-  Name& name_of(std::string_view word, std::size_t at);
   void skip_space(bool newlines);
   bool continues_below();
   OpenGroup& group() { return groups_.back(); }
@@ -43,7 +36,7 @@ class GbnfReader {
   SourceText source_;
   GrammarBudget& budget_;
   GrammarRules rules_;
-  std::unordered_map<std::string, Name> names_;
+  RuleNames names_;
   std::vector<OpenGroup> groups_;
 };
 
@@ -60,13 +53,6 @@ void GbnfReader::skip_space(bool newlines) {
       return;
     }
   }
-}
-
-GbnfReader::Name& GbnfReader::name_of(std::string_view word, std::size_t at) {
-  const auto found = names_.find(std::string(word));
-  if (found != names_.end()) return found->second;
-  const RuleId rule = rules_.declare(fmt::format("rule \"{}\"", word), true);
-  return names_.emplace(std::string(word), Name{rule, at}).first->second;
 }
 
 Result<char32_t> GbnfReader::read_char() {
@@ -221,7 +207,7 @@ Result<bool> GbnfReader::read_item() {
     const std::size_t at = source_.at();
     const std::string_view word = source_.take_word(kNameChars);
     if (word.empty()) return source_.error("this character begins nothing that a rule may hold");
-    group().items.push_back(rules_.rule(name_of(word, at).rule));
+    group().items.push_back(rules_.rule(names_.use(rules_, word, at)));
   }
   return true;
 }
@@ -230,10 +216,8 @@ Result<void> GbnfReader::read_rule() {
   const std::size_t at = source_.at();
   const std::string_view word = source_.take_word(kNameChars);
   if (word.empty()) return source_.error("the name of a rule belongs here");
-  Name& name = name_of(word, at);
-  if (name.defined) return source_.error_at(at, fmt::format("a second rule \"{}\"", word));
-  name.defined = true;
-  const RuleId rule = name.rule;
+  const std::optional<RuleId> rule = names_.define(rules_, word, at);
+  if (!rule) return source_.error_at(at, fmt::format("a second rule \"{}\"", word));
   skip_space(false);
   if (!source_.take("::=")) return source_.error("::= belongs here");
   skip_space(true);
@@ -243,32 +227,26 @@ Result<void> GbnfReader::read_rule() {
     if (!more) break;
     CYB_TRY(budget_.step("the grammar"));
   }
-  rules_.define(rule, group().close(rules_));
+  rules_.define(*rule, group().close(rules_));
   return {};
 }
 
 Result<GrammarRules> GbnfReader::read() {
   for (skip_space(true); !source_.done(); skip_space(true)) CYB_TRY(read_rule());
-  const Name* missing = nullptr;
-  std::string_view word;
-  for (const auto& [text, name] : names_) {
-    if (name.defined || (missing != nullptr && missing->first_use <= name.first_use)) continue;
-    missing = &name;
-    word = text;
+  if (const auto missing = names_.first_missing()) {
+    return source_.error_at(missing->first_use, fmt::format("no rule \"{}\"", missing->word));
   }
-  if (missing != nullptr)
-    return source_.error_at(missing->first_use, fmt::format("no rule \"{}\"", word));
   const auto root = names_.find("root");
-  if (root == names_.end()) return source_.error("no rule \"root\"");
-  rules_.root = root->second.rule;
+  if (!root) return source_.error("no rule \"root\"");
+  rules_.root = *root;
   return std::move(rules_);
 }
 
 }  // namespace
 }  // namespace text
 
-Result<std::shared_ptr<const Grammar>> Grammar::from_gbnf(
-    std::string_view source, const GrammarLead& lead) {
+Result<std::shared_ptr<const Grammar>> Grammar::from_gbnf(std::string_view source,
+                                                          const GrammarLead& lead) {
   text::GrammarBudget budget;
   CYB_ASSIGN(const text::SourceText opened, text::SourceText::open(source));
   CYB_ASSIGN(text::GrammarRules rules, text::GbnfReader(opened, budget).read());

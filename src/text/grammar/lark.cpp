@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "base/utf8.hpp"
@@ -32,11 +31,6 @@ class LarkReader {
   Result<GrammarRules> read();
 
  private:
-  struct Name {
-    RuleId rule;
-    std::size_t first_use;
-    bool defined = false;
-  };
   Result<void> read_statement();
   Result<void> read_directive();
   Result<void> read_import();
@@ -51,7 +45,6 @@ class LarkReader {
   Result<void> read_regexp();
   Result<void> read_times();
   Result<void> close(char bracket);
-  Name& name_of(std::string_view word, std::size_t at);
   void add(ExprId item, bool token);
   void skip_space(bool newlines);
   bool continues_below();
@@ -61,7 +54,7 @@ class LarkReader {
   GrammarRules rules_;
   RuleId ignored_ = 0;
   std::vector<ExprId> ignores_;
-  std::unordered_map<std::string, Name> names_;
+  RuleNames names_;
   std::vector<OpenGroup> groups_;
   bool terminal_ = false;  // the definition that is being read is a terminal's
 };
@@ -82,13 +75,6 @@ void LarkReader::skip_space(bool newlines) {
       return;
     }
   }
-}
-
-LarkReader::Name& LarkReader::name_of(std::string_view word, std::size_t at) {
-  const auto found = names_.find(std::string(word));
-  if (found != names_.end()) return found->second;
-  const RuleId rule = rules_.declare(fmt::format("rule \"{}\"", word), true);
-  return names_.emplace(std::string(word), Name{rule, at}).first->second;
 }
 
 void LarkReader::add(ExprId item, bool token) {
@@ -228,7 +214,7 @@ Result<void> LarkReader::read_name() {
   const bool terminal = is_terminal(word);
   if (terminal_ && !terminal)
     return source_.error_at(at, fmt::format("a terminal cannot be made of the rule \"{}\"", word));
-  add(rules_.rule(name_of(word, at).rule), terminal);
+  add(rules_.rule(names_.use(rules_, word, at)), terminal);
   return {};
 }
 
@@ -299,13 +285,11 @@ Result<void> LarkReader::import_common(std::string_view word, std::string_view a
       std::ranges::find(kCommon, word, [](const auto& known) { return known.first; });
   if (found == std::end(kCommon))
     return source_.error_at(at, fmt::format("common has no terminal \"{}\"", word));
-  Name& name = name_of(as, at);
-  if (name.defined) return source_.error_at(at, fmt::format("a second \"{}\"", as));
-  name.defined = true;
-  const RuleId rule = name.rule;
+  const std::optional<RuleId> rule = names_.define(rules_, as, at);
+  if (!rule) return source_.error_at(at, fmt::format("a second \"{}\"", as));
   CYB_ASSIGN(const SourceText source, SourceText::open(found->second));
   CYB_ASSIGN(const ExprId body, read_regex(rules_, source, {}, budget_));
-  rules_.define(rule, body);
+  rules_.define(*rule, body);
   return {};
 }
 
@@ -356,14 +340,12 @@ Result<void> LarkReader::read_definition() {
   if (word.empty()) return source_.error("a rule, a terminal or a % belongs here");
   if (source_.peek() == '{') return source_.error("templates of rules are not supported");
   if (source_.peek() == '.') return source_.error("priorities are not supported");
-  Name& name = name_of(word, at);
-  if (name.defined) return source_.error_at(at, fmt::format("a second \"{}\"", word));
-  name.defined = true;
-  const RuleId rule = name.rule;
+  const std::optional<RuleId> rule = names_.define(rules_, word, at);
+  if (!rule) return source_.error_at(at, fmt::format("a second \"{}\"", word));
   skip_space(false);
   if (!source_.take(":")) return source_.error(": belongs here");
   CYB_ASSIGN(const ExprId body, read_alternatives(is_terminal(word)));
-  rules_.define(rule, body);
+  rules_.define(*rule, body);
   return {};
 }
 
@@ -376,30 +358,24 @@ Result<void> LarkReader::read_statement() {
 
 Result<GrammarRules> LarkReader::read() {
   for (skip_space(true); !source_.done(); skip_space(true)) CYB_TRY(read_statement());
-  const Name* missing = nullptr;
-  std::string_view word;
-  for (const auto& [text, name] : names_) {
-    if (name.defined || (missing != nullptr && missing->first_use <= name.first_use)) continue;
-    missing = &name;
-    word = text;
+  if (const auto missing = names_.first_missing()) {
+    return source_.error_at(missing->first_use,
+                            fmt::format("no rule or terminal \"{}\"", missing->word));
   }
-  if (missing != nullptr)
-    return source_.error_at(missing->first_use, fmt::format("no rule or terminal \"{}\"", word));
   const auto start = names_.find("start");
-  if (start == names_.end()) return source_.error("no rule \"start\"");
+  if (!start) return source_.error("no rule \"start\"");
   rules_.define(ignored_, ignores_.empty() ? rules_.empty()
                                            : rules_.repeat(rules_.choice(ignores_), 0, kUnbounded));
   rules_.root = rules_.declare("start");
-  rules_.define(rules_.root,
-                rules_.sequence({rules_.rule(ignored_), rules_.rule(start->second.rule)}));
+  rules_.define(rules_.root, rules_.sequence({rules_.rule(ignored_), rules_.rule(*start)}));
   return std::move(rules_);
 }
 
 }  // namespace
 }  // namespace text
 
-Result<std::shared_ptr<const Grammar>> Grammar::from_lark(
-    std::string_view source, const GrammarLead& lead) {
+Result<std::shared_ptr<const Grammar>> Grammar::from_lark(std::string_view source,
+                                                          const GrammarLead& lead) {
   text::GrammarBudget budget;
   CYB_ASSIGN(const text::SourceText opened, text::SourceText::open(source));
   CYB_ASSIGN(text::GrammarRules rules, text::LarkReader(opened, budget).read());

@@ -71,4 +71,38 @@ std::string_view SourceText::take_word(std::string_view more) noexcept {
   return since(from);
 }
 
+RuleNames::Name& RuleNames::name_of(GrammarRules& rules, std::string_view word, std::size_t at) {
+  const auto found = names_.find(std::string(word));
+  if (found != names_.end()) return found->second;
+  const RuleId rule = rules.declare(fmt::format("rule \"{}\"", word), true);
+  return names_.emplace(std::string(word), Name{rule, at}).first->second;
+}
+
+RuleId RuleNames::use(GrammarRules& rules, std::string_view word, std::size_t at) {
+  return name_of(rules, word, at).rule;
+}
+
+std::optional<RuleId> RuleNames::define(GrammarRules& rules, std::string_view word,
+                                        std::size_t at) {
+  Name& name = name_of(rules, word, at);
+  if (name.defined) return std::nullopt;
+  name.defined = true;
+  return name.rule;
+}
+
+std::optional<RuleId> RuleNames::find(std::string_view word) const {
+  const auto found = names_.find(std::string(word));
+  if (found == names_.end()) return std::nullopt;
+  return found->second.rule;
+}
+
+std::optional<RuleNames::Missing> RuleNames::first_missing() const {
+  std::optional<Missing> out;
+  for (const auto& [word, name] : names_) {
+    if (name.defined || (out && out->first_use <= name.first_use)) continue;
+    out = Missing{word, name.first_use};
+  }
+  return out;
+}
+
 }  // namespace cyb::text

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "base/result.hpp"
 #include "text/grammar/budget.hpp"
@@ -50,6 +54,32 @@ class SourceText {
   explicit SourceText(std::string_view text) : text_(text) {}
   std::string_view text_;
   std::size_t at_ = 0;
+};
+
+/// The rules that a text names, declared where a name is first met.
+class RuleNames {
+ public:
+  struct Missing {
+    std::string_view word;
+    std::size_t first_use;
+  };
+  /// A name that stands at `at`; its definition may come later.
+  RuleId use(GrammarRules& rules, std::string_view word, std::size_t at);
+  /// The name of a definition at `at`; nullopt where it has one already.
+  std::optional<RuleId> define(GrammarRules& rules, std::string_view word, std::size_t at);
+  std::optional<RuleId> find(std::string_view word) const;
+  /// Of the names without a definition the one that is used first.
+  std::optional<Missing> first_missing() const;
+
+ private:
+  struct Name {
+    RuleId rule;
+    std::size_t first_use;
+    bool defined = false;
+  };
+  Name& name_of(GrammarRules& rules, std::string_view word, std::size_t at);
+
+  std::unordered_map<std::string, Name> names_;
 };
 
 /// Alternatives that are being read, between one pair of brackets.
