@@ -13,6 +13,7 @@
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "model/store_index.hpp"
 
 namespace cyb::api {
 namespace {
@@ -32,6 +33,21 @@ Result<Digest> hash_file(const std::string& path, std::stop_token stop) {
     file->release(at, size);
   }
   return hasher.finish();
+}
+
+Result<void> copy_file(const std::string& from, const std::string& to,
+                       const SourceOptions& options) {
+  CYB_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(from));
+  CYB_ASSIGN(AtomicFile out, AtomicFile::create(to, AtLink::kReplace));
+  const std::span<const std::byte> bytes = file->bytes();
+  for (std::uint64_t at = 0; at < bytes.size(); at += kHashStep) {
+    if (options.stop.stop_requested()) return fail(cancelled(0));
+    const std::size_t size = static_cast<std::size_t>(std::min(kHashStep, bytes.size() - at));
+    CYB_TRY(out.write(bytes.subspan(static_cast<std::size_t>(at), size)));
+    file->release(at, size);
+    if (options.progress) options.progress({at + size, bytes.size(), "copying"});
+  }
+  return out.commit();
 }
 
 /// Names of the regular files directly inside a folder, sorted.
@@ -144,6 +160,26 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
   CYB_TRY(import_model(source, out_path, import_options(name, options), imported.report));
   if (options.on_imported) options.on_imported(imported.report);
   return imported;
+}
+
+Result<StoredModel> add_to_store(const std::string& file, const std::string& name,
+                                 const SourceOptions& options) {
+  CYB_ASSIGN(const std::shared_ptr<const Model> model, Model::open(file));
+  const std::string own_name = name.empty() ? model->name() : name;
+  if (!is_store_name(own_name)) {
+    return fail(invalid_input(
+        "the model's name cannot be a name in the store: choose another one with --name"));
+  }
+  CYB_TRY(model->verify(options.stop));
+  Store store;
+  CYB_ASSIGN(const std::string staged, store.staging_path());
+  CYB_TRY(copy_file(file, staged, options));
+  auto stored = store.add(staged, own_name, nullptr);
+  if (!stored) {
+    std::error_code ignored;
+    fs::remove(staged, ignored);
+  }
+  return stored;
 }
 
 Result<std::string> find_model_file(const std::string& what, const SourceOptions& options) {

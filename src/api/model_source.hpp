@@ -36,6 +36,12 @@ struct ImportedModel {
 Result<ImportedModel> import_to(const std::string& source, const std::string& out_path,
                                 const std::string& name, const SourceOptions& options);
 
+/// A `.model` file of one's own into the store, after everything in it is checked as `verify` does.
+/// `name`: "" takes the model's own. Errors: F codes, Io, Cancelled, InvalidInput for a name that a
+/// store cannot have.
+Result<StoredModel> add_to_store(const std::string& file, const std::string& name,
+                                 const SourceOptions& options);
+
 /// Path of the `.model` file that `what` names. A source is looked up by path, size and mtime, then
 /// by the BLAKE3 of its bytes, and imported when neither is known. Errors: Io for a path that does
 /// not exist, InvalidInput for an unknown name, as import_to.

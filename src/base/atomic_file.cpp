@@ -1,5 +1,7 @@
-// AtomicFile: temporary name in the same folder, fsync, rename, fsync of the folder. A fixed
-// registry of open temporaries lets a signal handler remove them without allocation or locks.
+// AtomicFile: a file without a name where the system has them (a process that is killed leaves
+// nothing behind), else a temporary name in the same folder; fsync, name, rename, fsync of the
+// folder. A fixed registry of temporary names lets a signal handler remove them without allocation
+// or locks.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,6 +64,17 @@ SplitPath split(const std::string& path) {
   return {path.substr(0, slash + 1), path.substr(slash + 1)};
 }
 
+constexpr std::string_view kDescriptors = "/proc/self/fd/";
+
+/// How this process calls a file that has no name.
+std::string descriptor_path(int fd) {
+  return std::string(kDescriptors) + std::to_string(fd);
+}
+
+bool has_name(const std::string& temporary) noexcept {
+  return !temporary.starts_with(kDescriptors);
+}
+
 Result<void> write_all(int fd, const std::string& path, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
@@ -70,6 +83,38 @@ Result<void> write_all(int fd, const std::string& path, std::span<const std::byt
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
   return {};
+}
+
+/// A file of `folder` without a name, or -1 where the file system has none, or the name cannot be
+/// given later.
+int open_unnamed(const std::string& folder) noexcept {
+#ifdef O_TMPFILE
+  const char* const where = folder.empty() ? "." : folder.c_str();
+  const int fd = ::open(where, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) return -1;
+  if (::access(descriptor_path(fd).c_str(), R_OK) == 0) return fd;  // /proc is there
+  ::close(fd);
+#else
+  (void)folder;
+#endif
+  return -1;
+}
+
+/// A temporary name beside `path`, one that `make` could create.
+template <class Make>
+Result<std::string> take_name(const std::string& path, const Make& make) {
+  const SplitPath parts = split(path);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string name = parts.folder + "." + parts.name + "." + std::to_string(::getpid()) + "." +
+                       std::to_string(g_serial.fetch_add(1)) + ".tmp";
+    // Registered before it exists, so that a signal between the two calls leaves nothing behind.
+    register_temporary(name);
+    if (make(name.c_str())) return name;
+    const int error = errno;
+    forget_temporary(name);
+    if (error != EEXIST && error != EINTR) return fail(io_errno(path, "create", error));
+  }
+  return fail(io_errno(path, "create", EEXIST));
 }
 
 }  // namespace
@@ -96,18 +141,16 @@ Result<AtomicFile> AtomicFile::create(const std::string& name, AtLink at_link) {
   }
   AtomicFile file;
   file.path_ = path;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    file.temporary_ = parts.folder + "." + parts.name + "." + std::to_string(::getpid()) + "." +
-                      std::to_string(g_serial.fetch_add(1)) + ".tmp";
-    // Registered before it exists, so that a signal between the two calls leaves nothing behind.
-    register_temporary(file.temporary_);
-    file.fd_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file.fd_ >= 0) return file;
-    const int error = errno;
-    forget_temporary(file.temporary_);
-    if (error != EEXIST && error != EINTR) return fail(io_errno(path, "create", error));
+  file.fd_ = open_unnamed(parts.folder);
+  if (file.fd_ >= 0) {
+    file.temporary_ = descriptor_path(file.fd_);
+    return file;
   }
-  return fail(io_errno(path, "create", EEXIST));
+  CYB_ASSIGN(file.temporary_, take_name(path, [&file](const char* temporary) {
+               file.fd_ = ::open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+               return file.fd_ >= 0;
+             }));
+  return file;
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -120,6 +163,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   ::close(fd_);
+  if (!has_name(temporary_)) return;
   ::unlink(temporary_.c_str());
   forget_temporary(temporary_);
 }
@@ -166,6 +210,11 @@ Result<void> AtomicFile::commit() {
   if (fd_ < 0) return fail(io_error(path_, "commit", "already committed"));
   CYB_TRY(flush());
   if (::fsync(fd_) != 0) return fail(io_errno(path_, "sync", errno));
+  if (!has_name(temporary_)) {
+    CYB_ASSIGN(temporary_, take_name(path_, [from = temporary_](const char* name) {
+                 return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+               }));
+  }
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     return fail(io_errno(path_, "rename into place", errno));
   }

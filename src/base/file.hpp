@@ -51,8 +51,8 @@ class MappedFile {
 /// away).
 enum class AtLink : std::uint8_t { kFollow, kReplace };
 
-/// Writes to a temporary file beside `path`; nothing appears under `path` until commit(). Destroyed
-/// without commit: the temporary file is removed.
+/// Writes to a file without a name (or, without such files, a temporary one) beside `path`, which
+/// appears by commit() alone: destroyed without it, nothing stays. temporary_path(): read it there.
 class AtomicFile {
  public:
   static Result<AtomicFile> create(const std::string& path, AtLink at_link = AtLink::kFollow);

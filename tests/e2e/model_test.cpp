@@ -63,6 +63,27 @@ TEST(Store, QuietImportPrintsThePathAlone) {
   EXPECT_EQ(result.out, path + "\n");
 }
 
+TEST(Store, AModelOfOnesOwnIsCheckedAndTaken) {
+  const Program program;
+  const std::string path = program.file("m.model");
+  ASSERT_EQ(program.run({"import", golden("gguf/llama.gguf"), "-o", path}).exit_code, 0);
+  const ProcessResult taken = program.run({"import", path, "--name", "own", "--json"});
+  ASSERT_EQ(taken.exit_code, 0) << taken.err;
+  const auto answer = Program::json(taken);
+  EXPECT_EQ(answer["name"], "own");
+  EXPECT_EQ(read_all(answer["path"]), read_all(path));
+  EXPECT_EQ(Program::json(program.run({"info", "own", "--json"}))["model_id"], answer["model_id"]);
+  EXPECT_EQ(program.run({"verify", "own"}).exit_code, 0);
+  EXPECT_EQ(program.run({"import", path, "-o", program.file("n.model")}).exit_code, 1);
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-5, std::ios::end);
+    file.put('\x01');
+  }
+  EXPECT_EQ(program.run({"import", path, "--name", "damaged"}).exit_code, 2);
+  EXPECT_EQ(Program::json(program.run({"list", "--json"}))["models"].size(), 1u);
+}
+
 TEST(Store, SourceIsImportedOnce) {
   const Program program;
   const std::string source = program.file("model.gguf");

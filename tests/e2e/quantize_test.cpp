@@ -61,6 +61,13 @@ TEST_F(Quantize, PrintsWhatBecameOfEachTensor) {
             0);
 }
 
+TEST_F(Quantize, NothingEncodedIsSaidEvenWhenQuiet) {
+  const ProcessResult kept =
+      quantize({"-q", source_, "--to", "q8", "--keep", "*=f32", "-o", out_ + "/a.model"});
+  ASSERT_EQ(kept.exit_code, 0) << kept.err;
+  EXPECT_NE(kept.err.find("nothing was encoded as q8"), std::string::npos) << kept.err;
+}
+
 TEST_F(Quantize, WithoutAFileTheStoreHasIt) {
   const ProcessResult made = quantize({source_, "--to", "q8", "--json"});
   ASSERT_EQ(made.exit_code, 0) << made.err;

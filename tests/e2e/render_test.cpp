@@ -64,6 +64,12 @@ TEST(Render, WhatIsWrongWithTheInputIsNamed) {
   EXPECT_EQ(argument.exit_code, 1);
   EXPECT_NE(argument.err.find("text needs quotes: k='\"...\"'"), std::string::npos) << argument.err;
   EXPECT_EQ(good.render({"--template-arg", "k"}).exit_code, 1);
+  for (const char* own : {"messages=[]", "tools=[]", "documents=[]", "add_generation_prompt=true",
+                          "bos_token=\"<s>\"", "eos_token=\"</s>\""}) {
+    EXPECT_EQ(good.render({"--template-arg", own}).exit_code, 1) << own;
+  }
+  const ProcessResult twice = good.render({"--template-arg", "k=1", "--template-arg", "k=2"});
+  EXPECT_NE(twice.err.find("k is given twice"), std::string::npos) << twice.err;
   EXPECT_EQ(good.render({"a-model"}).exit_code, 1);
   EXPECT_EQ(good.program.run({"render", "--messages", good.messages}).exit_code, 1);
   EXPECT_EQ(good.program.run({"render", "--template", good.templ}).exit_code, 1);

@@ -15,6 +15,12 @@
 namespace cyb::api {
 namespace {
 
+/// A number as models compute with it: a GGUF file holds 1e-05 as the nearest f32.
+std::string number_text(double value) {
+  if (value == std::floor(value)) return fmt::format("{}", value);
+  return fmt::format("{}", static_cast<float>(value));
+}
+
 /// Values of a config by dotted path. What text needs is checked by rows of its own.
 void flatten(const ConfigTable& table, const std::string& prefix,
              std::map<std::string, std::string>& out) {
@@ -28,7 +34,7 @@ void flatten(const ConfigTable& table, const std::string& prefix,
     }
     ConfigTable one;
     one.set("x", value);
-    out[path] = value.number() ? fmt::format("{}", *value.number()) : write_toml(one).substr(4);
+    out[path] = value.number() ? number_text(*value.number()) : write_toml(one).substr(4);
   }
 }
 

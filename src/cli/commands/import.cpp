@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   cyb-llm import smollm2.gguf                    into the store, under the file's name
   cyb-llm import ./Qwen2.5-0.5B --name qwen      a Hugging Face folder
+  cyb-llm import small-q4.model --name small     a .model file of one's own, checked
   cyb-llm import big-00001-of-00003.gguf -o big.model
   cyb-llm import cl100k_base.tiktoken --tokenizer-only -o cl100k.model
 Prints what was understood (with -q only the path of the .model): family, sizes, tokenizer, template, context, every
@@ -28,8 +29,9 @@ class ImportCommand final : public Command {
   void declare(Options& options) override {
     options.positional(
         "SOURCE", source_,
-        "A GGUF file (the first of a split one), a Hugging Face folder or an ONNX file; with "
-        "--tokenizer-only also a tokenizer.json, a sentencepiece .model or tiktoken ranks");
+        "A GGUF file (the first of a split one), a Hugging Face folder, an ONNX file, or a .model "
+        "to put into the store; with --tokenizer-only also a tokenizer.json, a sentencepiece "
+        ".model or tiktoken ranks");
     options.optional_text("-o,--output", output_, "FILE",
                           "Write this file instead of adding to the store");
     options.flag("--force", force_, "With -o: overwrite FILE where it exists");
@@ -80,6 +82,7 @@ class ImportCommand final : public Command {
       progress.clear();
       context.output.note(text);
     };
+    if (is_own_file()) return add_own(context, progress, options);
     CYB_ASSIGN(const api::ImportedModel imported,
                api::import_to(source_, output_.value_or(""), name_, options));
     progress.clear();
@@ -98,6 +101,35 @@ class ImportCommand final : public Command {
   bool wants_json() const noexcept override { return json_; }
 
  private:
+  /// A sentencepiece model has the same ending, and is read with --tokenizer-only.
+  bool is_own_file() const {
+    return source_.ends_with(".model") && !tokenizer_only_ && !is_import_source(source_);
+  }
+
+  Result<int> add_own(Context& context, Progress& progress, const api::SourceOptions& options) {
+    if (output_) {
+      return fail(
+          usage_error("-o: the source is a .model already; copy it, or leave out -o to put "
+                      "it into the store"));
+    }
+    if (!dims_.empty()) return fail(usage_error("--dim goes with an ONNX file"));
+    CYB_ASSIGN(const StoredModel stored, api::add_to_store(source_, name_, options));
+    progress.clear();
+    if (json_) {
+      const Json answer{{"name", stored.name},
+                        {"path", json_text(stored.path)},
+                        {"source", json_text(source_)},
+                        {"source_format", "model"},
+                        {"model_id", digest_text(stored.model_id)},
+                        {"file_id", digest_text(stored.file_id)}};
+      context.output.line(answer.dump());
+      return kExitOk;
+    }
+    context.output.note(fmt::format("checked, and in the store as \"{}\"", stored.name));
+    context.output.line(stored.path);
+    return kExitOk;
+  }
+
   std::string source_, name_, encoding_;
   std::vector<std::string> dims_;
   std::optional<std::string> output_;

@@ -87,6 +87,10 @@ class QuantizeCommand final : public Command {
           "{} matrices were quantised before: their errors are not in the figures above",
           report.n_requantized));
     }
+    if (std::ranges::all_of(report.tensors, [](const auto& row) { return row.to == row.from; })) {
+      warnings.push_back(fmt::format(
+          "nothing was encoded as {}: each tensor is kept, or has rows that fit no blocks", to_));
+    }
     if (json_) {
       context.output.line(quantize_json({made, options.to, report, warnings}));
       return kExitOk;

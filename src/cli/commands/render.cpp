@@ -1,6 +1,9 @@
 // render: messages through a chat template to text, without a run.
 #include <fmt/format.h>
 
+#include <array>
+#include <utility>
+
 #include "base/file.hpp"
 #include "cli/command.hpp"
 #include "cli/json.hpp"
@@ -95,6 +98,7 @@ class RenderCommand final : public Command {
       const std::size_t at = argument.find('=');
       if (at == 0 || at == std::string::npos)
         return fail(usage_error(fmt::format("--template-arg {}: want NAME=JSON", argument)));
+      CYB_TRY(check_argument(argument.substr(0, at), input));
       const std::string what = "the value of --template-arg " + argument.substr(0, at);
       auto value = parse_chat_json(std::string_view(argument).substr(at + 1), what);
       if (!value) {
@@ -104,6 +108,26 @@ class RenderCommand final : public Command {
       input.variables.emplace_back(argument.substr(0, at), *std::move(value));
     }
     return input;
+  }
+
+  /// What has an option of its own is not replaced in silence, nor is one argument by another.
+  static Result<void> check_argument(const std::string& name, const ChatInput& input) {
+    static constexpr std::array kOwn = {
+        std::pair{"messages", "--messages"},
+        std::pair{"tools", "--tools"},
+        std::pair{"documents", "--documents"},
+        std::pair{"add_generation_prompt", "--add-generation-prompt"},
+        std::pair{"bos_token", "--bos"},
+        std::pair{"eos_token", "--eos"}};
+    for (const auto& [variable, option] : kOwn) {
+      if (name == variable)
+        return fail(usage_error(fmt::format("--template-arg {}: {} gives it", name, option)));
+    }
+    for (const auto& [given, value] : input.variables) {
+      if (given == name)
+        return fail(usage_error(fmt::format("--template-arg {} is given twice", name)));
+    }
+    return {};
   }
 
   Result<std::vector<OwnedSegment>> render_file(ChatInput input, Context& context) const {

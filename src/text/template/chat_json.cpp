@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -77,9 +78,11 @@ Json json_of(const ChatValue& value) {
   }
 }
 
-/// What the tree cannot carry on to a template.
+/// What the tree cannot carry on to a template, or would change in silence.
 struct Watch {
   bool too_deep = false, too_large = false;
+  std::string repeated{};                               // the first key that an object has twice
+  std::vector<std::unordered_set<std::string>> keys{};  // of the objects that are open
 
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     const bool begins =
@@ -90,7 +93,15 @@ struct Watch {
     // The library reads an integer of more than 64 bits as a number with a fraction.
     if (event == Json::parse_event_t::value && parsed.is_number_float())
       too_large |= !std::isfinite(parsed.get<double>());
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && repeated.empty()) watch_key(parsed);
     return !too_deep;  // what is deeper is not kept
+  }
+
+  void watch_key(const Json& key) {
+    const auto& text = key.get_ref<const std::string&>();
+    if (!keys.back().insert(text).second) repeated = "\"" + text + "\"";
   }
 };
 
@@ -110,6 +121,10 @@ Result<ChatValue> parse_chat_json(std::string_view text, std::string_view what) 
     return fail(
         refused(what, fmt::format("is nested more than {} levels deep", kMaxChatJsonDepth)));
   watch.too_large |= find_wide_integer(text) != std::string_view::npos;
+  if (!watch.repeated.empty())
+    return fail(
+        refused(what, fmt::format("has the key {} twice in one object",
+                                  watch.repeated.size() < 64 ? watch.repeated : "of a member")));
   if (watch.too_large) return fail(refused(what, "has a number that does not fit 64 bits"));
   return value_of(json);
 }

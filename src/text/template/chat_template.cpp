@@ -54,7 +54,11 @@ class Importer {
   }
 
   tmpl::Value text(const std::string& in, bool control) {
-    if (in.size() > kMaxPromptBytes) context_.fail("a text is too long");
+    if (in.size() > kMaxTemplateOutput) {
+      context_.fail(
+          fmt::format("a text of the input has {} bytes; a rendered prompt has at most {}",
+                      in.size(), kMaxTemplateOutput));
+    }
     if (utf8_find_invalid(in) != std::string_view::npos)
       context_.fail("a text of the input is not UTF-8");
     return tmpl::text_view(context_, in, control);
