@@ -101,6 +101,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// or written. Errors: as load(), but OutOfMemory for want of memory in the machine.
   static Result<MemoryPlan> plan(std::shared_ptr<const Model> model,
                                  const EngineOptions& options = {});
+  /// The same on a given backend, as load().
+  static Result<MemoryPlan> plan(std::shared_ptr<const Model> model,
+                                 std::shared_ptr<Backend> backend, const EngineOptions& options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

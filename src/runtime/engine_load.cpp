@@ -353,6 +353,11 @@ Result<std::shared_ptr<Engine>> Engine::load(std::shared_ptr<const Model> model,
 
 Result<MemoryPlan> Engine::plan(std::shared_ptr<const Model> model, const EngineOptions& options) {
   CYB_ASSIGN(std::shared_ptr<Backend> backend, backend_for(*model, options));
+  return plan(std::move(model), std::move(backend), options);
+}
+
+Result<MemoryPlan> Engine::plan(std::shared_ptr<const Model> model,
+                                std::shared_ptr<Backend> backend, const EngineOptions& options) {
   std::shared_ptr<Engine> engine(new Engine);
   HeldModel held = held_model(std::move(model), *backend, true);
   engine->model_ = std::move(held.model);
