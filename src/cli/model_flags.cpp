@@ -41,7 +41,7 @@ void ModelFlags::declare_model(Options& options) {
       "A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id in the store");
 }
 
-void ModelFlags::declare_engine(Options& options) {
+void ModelFlags::declare_engine(Options& options, bool adapters) {
   options.text("--path", path_, "PATH", "auto, curated, graph or nox (default: auto)");
   options.text("--backend", backend_, "BACKEND",
                "auto, or one that `cyb-llm backends` lists (default: auto)");
@@ -51,6 +51,7 @@ void ModelFlags::declare_engine(Options& options) {
   options.flag("--no-fallback", no_fallback_,
                "Fail where the backend has no kernel, instead of using another");
   options.flag("--no-fuse", no_fuse_, "Run every op as a step of its own: slower, to compare");
+  if (!adapters) return;
   options.texts(
       "--lora", adapters_, "PATH[=WEIGHT]",
       "A LoRA adapter of the model (PEFT folder or GGUF), with a weight (default: 1); may "

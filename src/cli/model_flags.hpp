@@ -29,8 +29,8 @@ class ModelFlags {
 
   /// MODEL.
   void declare_model(Options& options);
-  /// --path, --backend, --threads, --exact, --no-fallback, --no-fuse, --lora.
-  void declare_engine(Options& options);
+  /// --path, --backend, --threads, --exact, --no-fallback, --no-fuse; --lora where `adapters`.
+  void declare_engine(Options& options, bool adapters = true);
   /// --ctx, --kv.
   void declare_context(Options& options);
   /// --verify.

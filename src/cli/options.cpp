@@ -107,6 +107,10 @@ void Options::optional_text(const std::string& names, std::optional<std::string>
 
 void Options::texts(const std::string& names, std::vector<std::string>& target,
                     const std::string& value, const std::string& help) {
+  if (!names.starts_with('-')) {
+    app_.add_option(names, target, help)->check(not_empty())->type_name("");
+    return;
+  }
   app_.add_option_function<std::string>(
           names, [&target](const std::string& text) { target.push_back(text); }, help)
       ->check(not_empty())

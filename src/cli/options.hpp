@@ -31,7 +31,7 @@ class Options {
             const std::string& help);
   void optional_text(const std::string& names, std::optional<std::string>& target,
                      const std::string& value, const std::string& help, bool may_be_empty = false);
-  /// May be given several times.
+  /// May be given several times. A name without - is that of the arguments.
   void texts(const std::string& names, std::vector<std::string>& target, const std::string& value,
              const std::string& help);
   void flag(const std::string& names, bool& target, const std::string& help);

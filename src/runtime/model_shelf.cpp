@@ -108,6 +108,10 @@ std::optional<std::size_t> ModelShelf::find(std::string_view name) const {
   return std::nullopt;
 }
 
+const std::string& ModelShelf::name(std::size_t index) const noexcept {
+  return entries_[index]->spec.name;
+}
+
 ShelfView ModelShelf::view(std::size_t index) const {
   const std::lock_guard lock(mutex_);
   const Entry& entry = *entries_[index];
@@ -118,6 +122,7 @@ ShelfView ModelShelf::view(std::size_t index) const {
                 .percent = entry.percent,
                 .memory_bytes = entry.need.own + entry.need.shared,
                 .ctx_tokens = entry.ctx_tokens,
+                .slots = options_.scheduler.max_running,
                 .path = entry.path,
                 .backend = entry.backend,
                 .facts = entry.facts,

@@ -59,7 +59,7 @@ struct ShelfView {
   ShelfState state = ShelfState::kUnloaded;
   std::uint32_t percent = 0;       // of a load, as far as it tells
   std::uint64_t memory_bytes = 0;  // as Engine::plan() counts, without what models share with it
-  std::uint32_t ctx_tokens = 0;
+  std::uint32_t ctx_tokens = 0, slots = 0;
   std::string path, backend;
   ModelFacts facts;
   /// When it goes if nobody asks; nullopt: it stays, or is in use.
@@ -112,6 +112,7 @@ class ModelShelf {
   ModelShelf& operator=(const ModelShelf&) = delete;
 
   std::size_t size() const noexcept { return entries_.size(); }
+  const std::string& name(std::size_t index) const noexcept;
   /// By name, or by the content id of a file that was opened; "": the first.
   std::optional<std::size_t> find(std::string_view name) const;
   ShelfView view(std::size_t index) const;

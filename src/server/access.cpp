@@ -40,6 +40,15 @@ bool same_digest(const Digest& a, const Digest& b) noexcept {
   return difference == 0;
 }
 
+/// Number of the key among `keys`, from 1; 0 where it is none.
+std::size_t find_key(const Digest& given, const std::vector<Digest>& keys) noexcept {
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (same_digest(given, keys[i])) number = i + 1;
+  }
+  return number;
+}
+
 }  // namespace
 
 Result<std::vector<Digest>> read_keys(std::string_view text, std::string_view path) {
@@ -94,17 +103,25 @@ std::optional<ApiError> Access::check_origin(const http::RequestHead& head) cons
   return std::nullopt;
 }
 
-std::size_t Access::key_number(const http::RequestHead& head) const {
+std::optional<Digest> Access::given_key(const http::RequestHead& head) {
   const auto values = head.values("authorization");
-  if (values.size() != 1) return 0;
-  std::string_view value = values[0];
-  if (value.size() < 7 || !http::same_name(value.substr(0, 7), "bearer ")) return 0;
-  const Digest given = blake3(trimmed(value.substr(7)));
-  std::size_t number = 0;
-  for (std::size_t i = 0; i < options_.keys.size(); ++i) {
-    if (same_digest(given, options_.keys[i])) number = i + 1;
-  }
-  return number;
+  if (values.size() != 1) return std::nullopt;
+  const std::string_view value = values[0];
+  if (value.size() < 7 || !http::same_name(value.substr(0, 7), "bearer ")) return std::nullopt;
+  return blake3(trimmed(value.substr(7)));
+}
+
+std::size_t Access::key_number(const http::RequestHead& head) const {
+  const auto given = given_key(head);
+  return given ? find_key(*given, options_.keys) : 0;
+}
+
+std::optional<ApiError> Access::check_admin(const http::RequestHead& head) const {
+  if (options_.keys.empty()) return std::nullopt;
+  const auto given = given_key(head);
+  if (given && find_key(*given, options_.admin_keys) != 0) return std::nullopt;
+  return ApiError{403, "Models are loaded and unloaded with an admin key (--admin-key-file).",
+                  "admin_key_required"};
 }
 
 std::optional<ApiError> Access::check(const http::RequestHead& head, bool open) const {

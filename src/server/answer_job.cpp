@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/model_wait.hpp"
 #include "server/split_choice.hpp"
 
 namespace cyb::server {
@@ -36,12 +37,14 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
     RequestEvents events{
         [self](const AnswerDelta& delta) { self->on_delta(delta); },
         [self](Result<std::vector<GenerateResult>> results) { self->on_done(std::move(results)); }};
-    const auto id = service_.scheduler().submit(std::move(request.generate), std::move(events));
+    const ModelLease model = call_->model;  // the answer may be over before this returns
+    Scheduler& scheduler = model.scheduler();
+    const auto id = scheduler.submit(std::move(request.generate), std::move(events));
     if (!id) {
-      return service_.respond(*call_, submit_error(id.error(), n_prompt, service_.served(), field));
+      return service_.respond(
+          *call_, submit_error(id.error(), n_prompt, service_.served(*call_), field));
     }
-    call_->exchange->on_gone(
-        [scheduler = &service_.scheduler(), number = *id] { scheduler->cancel(number); });
+    call_->exchange->on_gone([&scheduler, number = *id] { scheduler.cancel(number); });
     if (done_.load()) call_->exchange->on_gone({});
   }
 
@@ -56,11 +59,12 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
     const Clock::time_point now = Clock::now();
     if (call_->first_token_ms == 0) {
       call_->first_token_ms = call_->seconds() * 1e3;
-      service_.metrics().observe_first_token(call_->seconds());
+      service_.metrics().observe_first_token(call_->model_name, call_->seconds());
     }
     if (choice.last != Clock::time_point{}) {
       const double seconds = std::chrono::duration<double>(now - choice.last).count();
-      service_.metrics().observe_tokens(seconds, delta.n_tokens - choice.n_tokens);
+      service_.metrics().observe_tokens(call_->model_name, seconds,
+                                        delta.n_tokens - choice.n_tokens);
     }
     choice.last = now;
     choice.n_tokens = delta.n_tokens;
@@ -106,10 +110,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
       return;
     }
     begun_ = true;
-    call_->exchange->begin({200,
-                            std::string(shape_->stream_type()),
-                            std::move(text),
-                            {{"Cache-Control", "no-store"}, {"X-Request-Id", call_->id}}});
+    begin_stream(*call_, shape_->stream_type(), std::move(text));
   }
 
   void on_done(Result<std::vector<GenerateResult>> results) {
@@ -132,13 +133,16 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   }
 
   void end_stream(const std::vector<GenerateResult>& results) {
-    send(shape_->end(answers_of(results)));
+    std::string last = shape_->end(answers_of(results));
+    call_->model.reset();
+    send(std::move(last));
     call_->exchange->end();
     service_.record(*call_, 200);
   }
 
   void fail(const ApiError& error) {
     if (!begun_) return service_.respond(*call_, error);
+    call_->model.reset();
     call_->exchange->write(shape_->error(error));
     call_->exchange->end();
     service_.record(*call_, error.status);
@@ -164,17 +168,18 @@ void start_answer(Service& service, const std::shared_ptr<Call>& call, Completio
   job->start(std::move(request));
 }
 
-AnswerFrame answer_frame(Service& service, const CompletionRequest& request,
+AnswerFrame answer_frame(Service& service, const Call& call, const CompletionRequest& request,
                          std::string_view id_prefix) {
+  const Engine& engine = call.model.engine();
   return {.chat = request.chat,
           .id = service.new_id(id_prefix),
-          .model = std::string(service.served().name),
-          .fingerprint = service.fingerprint(),
+          .model = call.model.name(),
+          .fingerprint = fingerprint(engine),
           .created = unix_time(),
           .n_choices = request.generate.n_answers,
           .usage_wanted = request.include_usage,
           .logprobs = request.logprobs,
-          .tokenizer = service.served().engine.tokenizer()};
+          .tokenizer = engine.tokenizer()};
 }
 
 }  // namespace cyb::server

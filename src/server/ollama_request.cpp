@@ -63,7 +63,8 @@ constexpr Field kShared[] = {
     {"think", kBool, kBuilt, 0, 0, "the template's", "its variable enable_thinking"},
     {"logprobs", kBool, kBuilt, 0, 0, "false", "of the chosen tokens"},
     {"top_logprobs", kInteger, kBuilt, 0, kMaxTopLogprobs, "0", "needs logprobs"},
-    {"keep_alive", kAny, kOnly, 0, 0, "-1|\"-1\"|\"-1s\"|\"-1m\"|\"-1h\"", "the model stays"},
+    {"keep_alive", kAny, kBuilt, 0, 0, "the server's", "how long the model stays when nobody uses it",
+     false, nullptr, "KeepAlive"},
 };
 
 constexpr Field kChat[] = {

@@ -107,10 +107,11 @@ std::unique_ptr<AnswerShape> ollama_shape(AnswerFrame frame, bool chat) {
   return std::make_unique<OllamaShape>(std::move(frame), chat);
 }
 
-std::string ollama_loaded(std::string_view model, bool chat) {
-  return fmt::format(R"({{"model":{},"created_at":"{}",{},"done":true,"done_reason":"load"}})",
+std::string ollama_loaded(std::string_view model, bool chat, std::string_view reason) {
+  return fmt::format(R"({{"model":{},"created_at":"{}",{},"done":true,"done_reason":"{}"}})",
                      json_quote(model), rfc3339(unix_time()),
-                     chat ? R"("message":{"role":"assistant","content":""})" : R"("response":"")");
+                     chat ? R"("message":{"role":"assistant","content":""})" : R"("response":"")",
+                     reason);
 }
 
 std::string rfc3339(std::int64_t unix_seconds) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "server/completion_fields.hpp"
+#include "server/model_fields.hpp"
 #include "server/ollama_request.hpp"
 #include "server/responses_request.hpp"
 #include "server/service.hpp"
@@ -39,8 +40,11 @@ constexpr Operation kOperations[] = {
     {"responses", "Answers messages, as OpenAI's later API", responses_fields, "Response", kEvents},
     {"embeddings", "Not built"},
     {"rerank", "Not built"},
-    {"models", "The model that is served", nullptr, "ModelList"},
-    {"model", "The same, by name or id", nullptr, "Model"},
+    {"models", "The models that are served", nullptr, "ModelList"},
+    {"model", "One of them, by name or id", nullptr, "Model"},
+    {"load_model", "Loads a model; an admin's", load_model_fields, "Model"},
+    {"unload_model", "Unloads a model once nobody uses it; an admin's", unload_model_fields,
+     "Model"},
     {"tokenize", "Text to token ids", tokenize_fields, "Tokens"},
     {"detokenize", "Token ids to text", detokenize_fields, "Text"},
     {"apply_template", "Messages to the model's prompt", apply_template_fields, "RenderedPrompt"},
@@ -53,8 +57,8 @@ constexpr Operation kOperations[] = {
     {"ollama_show", "What the model is", ollama_show_fields, "OllamaModel"},
     {"ollama_embed", "Not built"},
     {"ollama_embeddings", "Not built"},
-    {"ollama_tags", "The model that is served", nullptr, "OllamaModels"},
-    {"ollama_ps", "The model that is loaded", nullptr, "OllamaModels"},
+    {"ollama_tags", "The models that are served", nullptr, "OllamaModels"},
+    {"ollama_ps", "Those that are loaded", nullptr, "OllamaModels"},
     {"ollama_version", "Of this program", nullptr, "OllamaVersion"},
 };
 
@@ -195,16 +199,18 @@ Json responses_of(const Operation& operation, const Route& route) {
   static constexpr Status kStatuses[] = {
       {"400", "The request is wrong; the code says how", false},
       {"401", "A key is needed", false},
-      {"403", "Not for this host or origin", false},
+      {"403", "Not for this host, origin or key", false},
       {"404", "No such model, or nothing at this path", false},
       {"405", "Another method", false},
       {"408", "The request did not come in time", true},
+      {"409", "The model is pinned", true},
       {"413", "The body is too large", true},
       {"415", "The body is not application/json", true},
       {"429", "This key has too many requests open", true},
       {"431", "The header is too large", false},
       {"500", "The server failed", false},
       {"503", "Too much to do, or shutting down", false},
+      {"507", "The model does not fit into the memory that models may take", true},
   };
   const bool post = route.method == "POST";
   const bool built = !post || operation.fields != nullptr;
@@ -266,7 +272,7 @@ std::string openapi_json(std::string_view version) {
                     {"info",
                      {{"title", "cyb-llm"},
                       {"version", version},
-                      {"description", "A model behind the APIs of OpenAI and Ollama."},
+                      {"description", "Models behind the APIs of OpenAI and Ollama."},
                       {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}},
                     {"paths", std::move(paths)},
                     {"components", components()}};

@@ -1,4 +1,4 @@
-// The order of the end matters: workers first (they use all else), then the scheduler (its events
+// The order of the end matters: workers first (they use all else), then the models (their events
 // use the connections), then the connections.
 #include "server/server.hpp"
 
@@ -16,6 +16,13 @@ constexpr std::chrono::seconds kLastAnswers{30};
 
 Result<std::unique_ptr<Server>> Server::start(std::shared_ptr<Engine> engine,
                                               ServerOptions options) {
+  auto shelf = ModelShelf::of(std::move(engine), options.service.model_name,
+                              options.service.scheduler);
+  return start(std::move(shelf), std::move(options));
+}
+
+Result<std::unique_ptr<Server>> Server::start(std::unique_ptr<ModelShelf> shelf,
+                                              ServerOptions options) {
   const bool open = options.service.access.keys.empty();
   const bool reached = options.http.unix_path.empty() && !http::is_loopback_host(options.http.host);
   if (open && reached) {
@@ -30,7 +37,7 @@ Result<std::unique_ptr<Server>> Server::start(std::shared_ptr<Engine> engine,
   options.service.access.host = options.http.host;
   out->workers_ = std::make_unique<http::WorkerPool>(options.workers, kMaxWork);
   out->service_ =
-      std::make_unique<Service>(std::move(engine), std::move(options.service), *out->workers_);
+      std::make_unique<Service>(std::move(shelf), std::move(options.service), *out->workers_);
   Service& service = *out->service_;
   http::HttpHooks hooks{
       [&service](const http::RequestHead& head) { return service.check_head(head); },
@@ -59,7 +66,7 @@ std::string Server::address() const {
 bool Server::drain(std::stop_token stop) {
   service_->set_ready(false);
   http_->close_listener();
-  return service_->scheduler().drain(std::move(stop)) && http_->wait_closed(kLastAnswers);
+  return service_->shelf().drain(stop) && http_->wait_closed(kLastAnswers);
 }
 
 }  // namespace cyb::server

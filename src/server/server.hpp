@@ -1,4 +1,4 @@
-// Server: an engine on a port. Starts, serves until drain(), and loses no answer that was begun.
+// Server: models on a port. Starts, serves until drain(), and loses no answer that was begun.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,9 @@ class Server {
  public:
   /// Errors: InvalidInput for a host that others reach while there are no keys, or that is no
   /// address; Io where it cannot listen.
+  static Result<std::unique_ptr<Server>> start(std::unique_ptr<ModelShelf> shelf,
+                                               ServerOptions options);
+  /// The same with one model that is loaded and stays.
   static Result<std::unique_ptr<Server>> start(std::shared_ptr<Engine> engine,
                                                ServerOptions options);
   ~Server();  // cancels what is left

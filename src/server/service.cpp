@@ -74,16 +74,18 @@ std::int64_t unix_time() {
       .count();
 }
 
-Service::Service(std::shared_ptr<Engine> engine, ServiceOptions options, http::WorkerPool& workers)
-    : engine_(std::move(engine)),
-      options_(std::move(options)),
+std::string fingerprint(const Engine& engine) {
+  return "fp_" + hex(blake3(engine.model_id() + " " + engine.numerics())).substr(0, 16);
+}
+
+Service::Service(std::unique_ptr<ModelShelf> shelf, ServiceOptions options,
+                 http::WorkerPool& workers)
+    : options_(std::move(options)),
       workers_(workers),
       access_(options_.access),
-      fingerprint_("fp_" +
-                   hex(blake3(engine_->model_id() + " " + engine_->numerics())).substr(0, 16)),
       started_(unix_time()),
       id_base_(system_seed()),
-      scheduler_(std::make_unique<Scheduler>(engine_, options_.scheduler)) {}
+      shelf_(std::move(shelf)) {}
 
 std::string Service::new_id(std::string_view prefix) {
   const Digest digest = blake3(fmt::format("{} {}", id_base_, ++last_id_));
@@ -127,10 +129,21 @@ void Service::handle(const std::shared_ptr<http::Exchange>& exchange) {
 }
 
 void Service::respond(Call& call, http::Response response) {
+  call.model.reset();
   response.headers.push_back({"X-Request-Id", call.id});
   const unsigned status = response.status;
   call.exchange->respond(std::move(response));
   record(call, status);
+}
+
+void Service::respond(Call& call, const ApiError& error) {
+  if (!call.stream_begun) {
+    return respond(call, error_response(error, error_shape(call.request().path())));
+  }
+  call.model.reset();
+  call.exchange->write(call.stream_error(error));
+  call.exchange->end();
+  record(call, error.status);
 }
 
 void Service::record(const Call& call, unsigned status) {

@@ -1,4 +1,4 @@
-// Service: one engine and its scheduler behind the routes, and what is counted and logged.
+// Service: a shelf of models behind the routes, and what is counted and logged.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/scheduler.hpp"
+#include "runtime/model_shelf.hpp"
 #include "server/access.hpp"
 #include "server/completion_request.hpp"
 #include "server/grammar_cache.hpp"
@@ -46,6 +46,12 @@ struct Call {
   std::string user{};
   std::uint64_t prompt_tokens = 0, answer_tokens = 0;
   double first_token_ms = 0;
+  ModelLease model{};        // that answers; given back before the answer ends
+  std::string model_name{};  // the same, for counters
+  /// An error as the last event of a stream; set where the stream may begin while the model is
+  /// loaded, with comments (server-sent events).
+  std::function<std::string(const ApiError&)> stream_error{};
+  bool stream_begun = false;  // the head is out
 
   const http::Request& request() const noexcept { return exchange->request(); }
   double seconds() const noexcept {
@@ -54,43 +60,43 @@ struct Call {
 };
 
 struct ServiceOptions {
-  std::string model_name;
-  std::string version{};  // of this program
-  SchedulerOptions scheduler{};
+  std::string model_name{};      // of the engine that a server is started with
+  std::string version{};         // of this program
+  SchedulerOptions scheduler{};  // of that engine
   AccessOptions access{};
   std::function<void(std::string_view line)> log{};  // one line a request; from any thread
 };
 
 class Service {
  public:
-  Service(std::shared_ptr<Engine> engine, ServiceOptions options, http::WorkerPool& workers);
+  Service(std::unique_ptr<ModelShelf> shelf, ServiceOptions options, http::WorkerPool& workers);
 
   std::optional<http::Response> check_head(const http::RequestHead& head);
   void handle(const std::shared_ptr<http::Exchange>& exchange);
   /// An answer to what is no request.
   http::Response refuse(unsigned status);
 
-  /// Answers, counts and logs.
+  /// Gives the model back, answers, counts and logs.
   void respond(Call& call, http::Response response);
-  void respond(Call& call, const ApiError& error) {
-    respond(call, error_response(error, error_shape(call.request().path())));
-  }
+  /// The same; where a stream has begun, as its last event.
+  void respond(Call& call, const ApiError& error);
   void respond_json(Call& call, std::string body) {
     respond(call, http::Response{200, "application/json", std::move(body)});
   }
   /// Counts and logs what was answered.
   void record(const Call& call, unsigned status);
 
-  Scheduler& scheduler() noexcept { return *scheduler_; }
+  ModelShelf& shelf() noexcept { return *shelf_; }
+  const Access& access() const noexcept { return access_; }
   Metrics& metrics() noexcept { return metrics_; }
   const GrammarCache& grammars() const noexcept { return grammars_; }
   http::WorkerPool& workers() noexcept { return workers_; }
-  Served served() const noexcept {
-    return {scheduler_->engine(), options_.model_name, options_.scheduler.max_running, &grammars_};
+  /// Of a call that has its model.
+  Served served(const Call& call) const noexcept {
+    return {call.model.engine(), call.model.name(), call.model.scheduler().options().max_running,
+            &grammars_};
   }
   const std::string& version() const noexcept { return options_.version; }
-  /// Of model and numerics: equal ones give equal bits.
-  const std::string& fingerprint() const noexcept { return fingerprint_; }
   std::int64_t started() const noexcept { return started_; }
   std::string new_id(std::string_view prefix);
   /// Before set_ready().
@@ -99,23 +105,24 @@ class Service {
   bool ready() const noexcept { return ready_.load(); }
   void set_ready(bool ready) noexcept { ready_ = ready; }
   /// Cancels what is left; afterwards no event comes any more.
-  void stop() { scheduler_.reset(); }
+  void stop() { shelf_.reset(); }
 
  private:
-  std::shared_ptr<Engine> engine_;
   ServiceOptions options_;
   http::WorkerPool& workers_;
   Access access_;
   Metrics metrics_;
   mutable GrammarCache grammars_;
-  std::string fingerprint_;
   std::int64_t started_ = 0;
   std::uint64_t id_base_ = 0;
   std::atomic<std::uint64_t> last_id_{0};
   std::atomic<bool> ready_{false};
   std::function<std::uint32_t()> n_connections_;
-  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<ModelShelf> shelf_;
 };
+
+/// Of model and numerics: equal ones give equal bits.
+std::string fingerprint(const Engine& engine);
 
 /// Seconds since 1970.
 std::int64_t unix_time();

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "e2e/program.hpp"
+#include "support/text_adapter.hpp"
 #include "support/text_checkpoint.hpp"
 
 namespace cyb::test {
@@ -34,19 +35,22 @@ class Serve : public ::testing::Test {
     std::ofstream(program_.file(name), std::ios::binary) << text;
   }
   /// Answers to the requests from one server that is stopped afterwards.
-  std::vector<Json> serve(const std::vector<Json>& requests) const {
+  std::vector<Json> serve(const std::vector<Json>& requests,
+                          const std::vector<std::string>& more = {}) const {
     std::string lines;
     for (const Json& request : requests) lines += request.dump() + "\n";
     write("requests", lines);
     write("client.py", kClient);
     const std::string script =
-        "cd \"$2\"; \"$0\" -q serve \"$1\" --port 0 --threads 1 > address & P=$!; "
+        "cd \"$2\"; \"$0\" -q serve \"$1\" --port 0 --threads 1 \"${@:3}\" > address & P=$!; "
         "until [ -s address ]; do sleep 0.02; kill -0 $P || exit 99; done; "
         "python3 client.py address requests; kill -TERM $P; wait $P";
     ProcessOptions options;
     options.environment = program_.environment();
-    const ProcessResult result = run_process(
-        {"bash", "-c", script, built_program("cyb-llm"), model_, program_.file("")}, options);
+    std::vector<std::string> line = {"bash", "-c", script, built_program("cyb-llm"), model_,
+                                     program_.file("")};
+    line.insert(line.end(), more.begin(), more.end());
+    const ProcessResult result = run_process(line, options);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     std::vector<Json> out;
     std::istringstream text(result.out);
@@ -93,6 +97,54 @@ TEST_F(Serve, AnswersComeAgainBitForBit) {
   const ProcessResult result = replay(saved, {"--json"});
   EXPECT_EQ(result.exit_code, 6) << result.err;
   EXPECT_EQ(Program::json(result)["difference"]["at"], "/choices/1/logprobs/content/2/logprob");
+}
+
+TEST_F(Serve, AdaptersAndModelsAreChosenByTheRequest) {
+  const std::string adapter = program_.file("adapter");
+  ASSERT_TRUE(write_text_adapter(adapter));
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", model_, "Tell me.", "--max-tokens", "9", "--temperature", "0",
+                               "--json"});
+    const ProcessResult result = program_.run(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Program::json(result)["text"].get<std::string>();
+  };
+  std::vector<Json> requests;
+  for (const char* model : {"m", "m:pirate", "other"}) {
+    requests.push_back({{"model", model},
+                        {"messages", {{{"role", "user"}, {"content", "Tell me."}}}},
+                        {"max_tokens", 9},
+                        {"temperature", 0}});
+  }
+  const std::vector<Json> answers =
+      serve(requests, {"other=" + source_, "--lora", "pirate=" + adapter, "--memory", "1G",
+                       "--keep-alive", "5m", "--pin", "m"});
+  ASSERT_EQ(answers.size(), 3u);
+  const auto text = [&](std::size_t i) {
+    return answers[i]["choices"][0]["message"]["content"].get<std::string>();
+  };
+  const std::string plain = run({}), with = run({"--lora", adapter});
+  EXPECT_NE(plain, with);
+  EXPECT_EQ(text(0), plain);
+  EXPECT_EQ(text(1), with);
+  EXPECT_EQ(text(2), plain);
+}
+
+TEST_F(Serve, WhatServeIsToldIsChecked) {
+  const auto refused = [&](std::vector<std::string> more, const std::string& words) {
+    more.insert(more.begin(), {"serve", model_});
+    const ProcessResult result = program_.run(more);
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+  };
+  refused({"m=" + source_}, "two models have the name");
+  refused({"a/b c=" + source_}, "a/b c");
+  refused({"--pin", "x"}, "there is no model \"x\"");
+  refused({"--memory", "much"}, "is no number of bytes");
+  refused({"--memory", "1K"}, "all models together may take 1024");
+  refused({"--keep-alive", "soon"}, "is no time");
+  refused({"--lora", "x:y=z"}, "there is no model \"x\"");
+  refused({"--lora", "latest=z"}, "latest is a tag");
 }
 
 TEST_F(Serve, WhatIsNoSavedAnswerIsRefused) {

@@ -216,7 +216,7 @@ TEST(HttpFields, NothingIsIgnoredInSilence) {
         EXPECT_EQ(post(server.port(), path, body).status, 200) << name;
       }
       body[name] = field.state == server::FieldState::kOnly ? Json("other") : wrong_value(field);
-      if (field.type == server::FieldType::kAny) body[name] = 1.5;
+      if (field.type == server::FieldType::kAny) body[name] = true;
       reply = post(server.port(), path, body);
       EXPECT_EQ(reply.status, 400) << name;
       EXPECT_EQ(error()["param"].get<std::string>(), name) << reply.body;
@@ -323,9 +323,12 @@ TEST(HttpRoutes, MetricsCount) {
   for (const char* line :
        {"cyb_llm_requests_total{route=\"completions\",code=\"200\"} 1\n",
         "cyb_llm_requests_total{route=\"completions\",code=\"400\"} 1\n",
-        "cyb_llm_answers_finished_total 1\n", "cyb_llm_answer_tokens_total 2\n",
-        "cyb_llm_prompt_tokens_total 3\n", "cyb_llm_time_to_first_token_seconds_count 1\n",
-        "cyb_llm_inter_token_seconds_count 1\n", "cyb_llm_model_info{model=\"test\"} 1\n"}) {
+        "cyb_llm_answers_finished_total{model=\"test\"} 1\n",
+        "cyb_llm_answer_tokens_total{model=\"test\"} 2\n",
+        "cyb_llm_prompt_tokens_total{model=\"test\"} 3\n",
+        "cyb_llm_time_to_first_token_seconds_count{model=\"test\"} 1\n",
+        "cyb_llm_inter_token_seconds_count{model=\"test\"} 1\n",
+        "cyb_llm_model_info{model=\"test\"} 1\n"}) {
     EXPECT_NE(reply.body.find(std::string("\n") + line), std::string::npos) << line << reply.body;
   }
 }

@@ -122,7 +122,7 @@ TEST(ServerOllama, RefusalsHaveItsShapeAndTheClientsNames) {
   refused(generate({{"raw", true}, {"system", "a"}}), "invalid_value", "system");
   refused(generate({{"template", "a"}}), "unsupported_parameter", "template");
   refused(generate({{"images", Json::array({"aGk="})}}), "unsupported_parameter", "images");
-  refused(chat({{"keep_alive", "5m"}}), "unsupported_parameter", "keep_alive");
+  refused(chat({{"keep_alive", "soon"}}), "invalid_value", "keep_alive");
   refused(chat({{"format", "xml"}}), "invalid_value", "format");
   refused(chat({{"think", "high"}}), "invalid_type", "think");
   refused(chat({{"messages", Json::array({Json{{"role", "user"}}})}}), "invalid_value", "messages[0].content");

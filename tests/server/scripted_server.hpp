@@ -71,7 +71,7 @@ struct TestServer {
     server = value(server::Server::start(engine, std::move(options)));
   }
   std::uint16_t port() const { return server->port(); }
-  SchedulerStats stats() const { return server->service().scheduler().stats(); }
+  SchedulerStats stats() const { return server->service().shelf().view(0).stats; }
   Reply chat(nlohmann::json body) const {
     if (!body.contains("messages")) body["messages"] = {{{"role", "user"}, {"content", "Hi"}}};
     return post(port(), "/v1/chat/completions", body);

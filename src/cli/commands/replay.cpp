@@ -197,10 +197,9 @@ class ReplayCommand final : public Command {
     request.body = saved.request.dump();
     const auto exchange = std::make_shared<RecordedExchange>(std::move(request));
     http::WorkerPool workers(1, 16);
-    server::ServiceOptions options;
-    options.model_name = "model";
-    options.scheduler.max_running = kAnswers;
-    server::Service service(std::move(engine), std::move(options), workers);
+    SchedulerOptions scheduler;
+    scheduler.max_running = kAnswers;
+    server::Service service(ModelShelf::of(std::move(engine), "model", scheduler), {}, workers);
     service.handle(exchange);
     const bool whole = exchange->wait(stop);
     workers.stop();

@@ -1,4 +1,4 @@
-// serve: a model behind the HTTP API that OpenAI's clients speak.
+// serve: models behind the HTTP API that OpenAI's clients speak.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -9,7 +9,7 @@
 
 #include "api/version.hpp"
 #include "cli/command.hpp"
-#include "cli/serve_options.hpp"
+#include "cli/serve_shelf.hpp"
 #include "server/openapi.hpp"
 #include "server/server.hpp"
 
@@ -21,6 +21,7 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm serve smollm2 --port 0 --slots 16 --ctx 4096
   cyb-llm serve coder --host 0.0.0.0 --api-key-file keys.txt --allow-host box.example
   cyb-llm serve smollm2 --unix "$XDG_RUNTIME_DIR/cyb-llm.sock"
+  cyb-llm serve small=smollm2 coder.gguf --memory 8G --keep-alive 10m --pin small --lora coder:sql=adapters/sql
   curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' \
        -d '{"messages": [{"role": "user", "content": "Hi"}], "stream": true}'
 stdout gets one line, `listening on http://HOST:PORT`, once requests are taken; stderr one line a request, never its text.
@@ -50,11 +51,12 @@ class ServeCommand final : public Command {
       options.service.log = [this, &context](std::string_view line) { log(context.output, line); };
     }
     raise_file_limit();
-    options_.engine.set_name(*options_.model);
-    CYB_ASSIGN(std::shared_ptr<Engine> engine,
-               options_.engine.load(context, stop, options_.engine_options()));
+    CYB_ASSIGN(std::unique_ptr<ModelShelf> shelf,
+               make_shelf(options_, context, stop, [this, &context](const std::string& line) {
+                 if (!context.output.quiet()) log(context.output, line);
+               }));
     CYB_ASSIGN(const std::unique_ptr<server::Server> server,
-               server::Server::start(std::move(engine), std::move(options)));
+               server::Server::start(std::move(shelf), std::move(options)));
     context.output.line("listening on " + server->address());
     std::mutex mutex;
     std::unique_lock lock(mutex);

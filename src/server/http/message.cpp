@@ -37,6 +37,7 @@ std::string_view status_text(unsigned status) noexcept {
       {404, "Not Found"},
       {405, "Method Not Allowed"},
       {408, "Request Timeout"},
+      {409, "Conflict"},
       {413, "Content Too Large"},
       {415, "Unsupported Media Type"},
       {429, "Too Many Requests"},
@@ -45,6 +46,7 @@ std::string_view status_text(unsigned status) noexcept {
       {500, "Internal Server Error"},
       {501, "Not Implemented"},
       {503, "Service Unavailable"},
+      {507, "Insufficient Storage"},
   };
   for (const auto& [code, text] : kTexts) {
     if (code == status) return text;

@@ -2,13 +2,12 @@
 // /api/tags, /api/ps, /api/version.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <map>
+#include <utility>
 
 #include "base/json_text.hpp"
 #include "server/answer_job.hpp"
+#include "server/model_wait.hpp"
 #include "server/ollama_request.hpp"
 #include "server/ollama_shape.hpp"
 
@@ -16,102 +15,76 @@ namespace cyb::server {
 namespace {
 
 /// Of the model's file, or the server's start.
-std::string modified_at(const Service& service) {
-  std::error_code missing;
-  const auto time =
-      std::filesystem::last_write_time(service.served().engine.model().path(), missing);
-  if (missing) return rfc3339(service.started());
-  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
-  return rfc3339(std::chrono::duration_cast<std::chrono::seconds>(since).count());
+std::string modified_at(const Service& service, const ModelFacts& facts) {
+  return rfc3339(facts.modified != 0 ? facts.modified : service.started());
 }
 
-/// The encoding that most bytes have.
-std::string main_encoding(const Model& model) {
-  std::map<std::string, std::uint64_t, std::less<>> bytes;
-  for (const TensorEntry& tensor : model.tensors()) {
-    bytes[std::string(dtype_name(tensor.dtype))] += tensor.size_bytes;
-  }
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& item) { return item.second; });
-  return most == bytes.end() ? "" : most->first;
-}
-
-/// An integer of the config by dotted path; 0 where there is none.
-std::int64_t config_integer(const Model& model, std::string_view path) {
-  const ConfigValue* value = model.config().at(path);
-  return value == nullptr || value->integer() == nullptr ? 0 : *value->integer();
-}
-
-std::string details_json(const Model& model) {
-  const std::string family = json_quote(model.model_type());
+std::string details_json(const ShelfView& view) {
+  const ModelFacts& facts = view.facts;
+  const std::string family = json_quote(facts.type);
   return fmt::format(
-      R"({{"parent_model":"","format":"model","family":{0},"families":[{0}],"parameter_size":"{1:.1f}M","quantization_level":{2}}})",
-      family, static_cast<double>(config_integer(model, "parameters")) / 1e6,
-      json_quote(main_encoding(model)));
+      R"({{"parent_model":{3},"format":"model","family":{0},"families":[{0}],"parameter_size":"{1:.1f}M","quantization_level":{2}}})",
+      family, static_cast<double>(facts.parameters) / 1e6, json_quote(facts.encoding),
+      json_quote(view.parent));
 }
 
 /// What /api/tags and /api/ps say of the model, without braces.
-std::string model_members(const Service& service) {
-  const Served served = service.served();
-  const Model& model = served.engine.model();
+std::string model_members(const ShelfView& view) {
   return fmt::format(R"("name":{0},"model":{0},"size":{1},"digest":{2},"details":{3})",
-                     json_quote(served.name), model.file_bytes(),
-                     json_quote(served.engine.model_id()), details_json(model));
+                     json_quote(view.name), view.facts.file_bytes,
+                     json_quote(view.facts.model_id), details_json(view));
 }
 
-/// The template's own text; empty where the model has none.
-std::string template_text(const Model& model) {
-  const ConfigValue* text = model.chat() == nullptr ? nullptr : model.chat()->find("template");
-  return text == nullptr || text->string() == nullptr ? "" : *text->string();
-}
-
-std::string show_json(const Service& service) {
-  const Engine& engine = service.served().engine;
-  const Model& model = engine.model();
-  const std::string& type = model.model_type();
+std::string show_json(const Service& service, const ShelfView& view) {
+  const ModelFacts& facts = view.facts;
   std::string stops;
-  for (const std::string& stop : engine.stop_strings()) stops += "stop " + json_quote(stop) + "\n";
+  for (const std::string& stop : facts.stop_strings) stops += "stop " + json_quote(stop) + "\n";
   std::string info = fmt::format(R"("general.architecture":{},"general.parameter_count":{})",
-                                 json_quote(type), config_integer(model, "parameters"));
-  static constexpr std::pair<const char*, const char*> kSizes[] = {
-      {"context_length", "architecture.max_position_embeddings"},
-      {"embedding_length", "architecture.hidden_size"},
-      {"block_count", "architecture.num_hidden_layers"},
-      {"attention.head_count", "architecture.num_attention_heads"},
-      {"attention.head_count_kv", "architecture.num_key_value_heads"},
-      {"vocab_size", "architecture.vocab_size"}};
-  for (const auto& [name, path] : kSizes) {
-    info += fmt::format(",{}:{}", json_quote(type + "." + name), config_integer(model, path));
+                                 json_quote(facts.type), facts.parameters);
+  const std::pair<const char*, std::int64_t> sizes[] = {
+      {"context_length", facts.max_positions},   {"embedding_length", facts.hidden_size},
+      {"block_count", facts.n_layers},           {"attention.head_count", facts.n_heads},
+      {"attention.head_count_kv", facts.n_kv_heads}, {"vocab_size", facts.vocab_size}};
+  for (const auto& [name, size] : sizes) {
+    info += fmt::format(",{}:{}", json_quote(facts.type + "." + name), size);
   }
   return fmt::format(
       R"({{"modified_at":"{}","template":{},"parameters":{},"details":{},"model_info":{{{}}},"capabilities":["completion"]}})",
-      modified_at(service), json_quote(template_text(model)), json_quote(stops),
-      details_json(model), info);
-}
-
-ApiResult<void> check_name(const Fields& fields, std::string_view field, const Service& service) {
-  const auto name = fields.text(field);
-  if (!name) return {};
-  return check_model_name(ollama_model_name(*name), service.served());
+      modified_at(service, facts), json_quote(facts.chat_template), json_quote(stops),
+      details_json(view), info);
 }
 
 using Reader = ApiResult<CompletionRequest> (*)(const Fields&, const Served&);
 
-void answer(Service& service, const std::shared_ptr<Call>& call, std::span<const Field> table,
-            Reader read) {
+/// A request without a prompt: the model is to be loaded, or with a keep_alive of 0 to go.
+void change(Service& service, const std::shared_ptr<Call>& call, std::size_t model,
+            std::optional<KeepAlive> keep, bool chat) {
+  const bool go = keep == KeepAlive::zero();
+  const auto done = [&service, call, chat, go] {
+    service.respond_json(*call, ollama_loaded(call->model_name, chat, go ? "unload" : "load"));
+  };
+  call->model_name = service.shelf().name(model);
+  go ? without_model(service, call, model, done) : with_model(service, call, model, keep, done);
+}
+
+void answer(Service& service, const std::shared_ptr<Call>& call, FieldTable table, Reader read) {
   const bool chat = read == read_ollama_chat;
-  const auto body = parse_body(call->request().body);
-  if (!body) return service.respond(*call, body.error());
-  const auto fields = check_fields(*body, table);
+  auto parsed = parse_body(call->request().body);
+  if (!parsed) return service.respond(*call, parsed.error());
+  const auto body = std::make_shared<const ChatValue>(*std::move(parsed));
+  const auto fields = check_fields(*body, table());
   if (!fields) return service.respond(*call, fields.error());
-  if (asks_for_load(*fields)) {
-    const auto known = check_name(*fields, "model", service);
-    if (!known) return service.respond(*call, known.error());
-    return service.respond_json(*call, ollama_loaded(service.served().name, chat));
-  }
-  auto request = read(*fields, service.served());
-  if (!request) return service.respond(*call, request.error());
-  auto shape = ollama_shape(answer_frame(service, *request, "ollama-"), chat);
-  start_answer(service, call, *std::move(request), std::move(shape));
+  const auto keep = read_keep_alive(*fields);
+  if (!keep) return service.respond(*call, keep.error());
+  const auto model = find_model(service, ollama_model_name(fields->text("model").value_or("")));
+  if (!model) return service.respond(*call, model.error());
+  if (asks_for_load(*fields)) return change(service, call, *model, *keep, chat);
+  with_model(service, call, *model, *keep, [&service, call, body, read, chat] {
+    auto request = read(Fields(*body), service.served(*call));
+    if (!request) return service.respond(*call, request.error());
+    auto shape = ollama_shape(answer_frame(service, *call, *request, "ollama-"), chat);
+    start_answer(service, call, *std::move(request), std::move(shape));
+  });
 }
 
 const ApiError& no_embeddings() {
@@ -122,11 +95,11 @@ const ApiError& no_embeddings() {
 }  // namespace
 
 void ollama_chat_route(Service& service, const std::shared_ptr<Call>& call) {
-  answer(service, call, ollama_chat_fields(), read_ollama_chat);
+  answer(service, call, ollama_chat_fields, read_ollama_chat);
 }
 
 void ollama_generate_route(Service& service, const std::shared_ptr<Call>& call) {
-  answer(service, call, ollama_generate_fields(), read_ollama_generate);
+  answer(service, call, ollama_generate_fields, read_ollama_generate);
 }
 
 void ollama_show_route(Service& service, const std::shared_ptr<Call>& call) {
@@ -134,25 +107,40 @@ void ollama_show_route(Service& service, const std::shared_ptr<Call>& call) {
   if (!body) return service.respond(*call, body.error());
   const auto fields = check_fields(*body, ollama_show_fields());
   if (!fields) return service.respond(*call, fields.error());
-  for (const char* name : {"model", "name"}) {
-    const auto known = check_name(*fields, name, service);
+  std::size_t shown = 0;
+  for (const char* name : {"name", "model"}) {
+    const auto given = fields->text(name);
+    if (!given) continue;
+    const auto known = find_model(service, ollama_model_name(*given));
     if (!known) return service.respond(*call, known.error());
+    shown = *known;
   }
-  service.respond_json(*call, show_json(service));
+  service.respond_json(*call, show_json(service, service.shelf().view(shown)));
 }
 
 void ollama_tags_route(Service& service, const std::shared_ptr<Call>& call) {
-  service.respond_json(*call, fmt::format(R"({{"models":[{{{},"modified_at":"{}"}}]}})",
-                                          model_members(service), modified_at(service)));
+  std::string out;
+  for (const ShelfView& view : service.shelf().views()) {
+    out += fmt::format(R"({}{{{},"modified_at":"{}"}})", out.empty() ? "" : ",",
+                       model_members(view), modified_at(service, view.facts));
+  }
+  service.respond_json(*call, R"({"models":[)" + out + "]}");
 }
 
-/// A model that never goes: its end is so far away that clients show it as "forever".
+/// The end of a model that stays, or is in use, is so far away that clients show it as "forever".
 void ollama_ps_route(Service& service, const std::shared_ptr<Call>& call) {
-  service.respond_json(
-      *call,
-      fmt::format(
-          R"({{"models":[{{{},"expires_at":"2318-01-01T00:00:00Z","size_vram":0,"context_length":{}}}]}})",
-          model_members(service), service.served().engine.ctx_tokens()));
+  std::string out;
+  for (const ShelfView& view : service.shelf().views()) {
+    if (view.state != ShelfState::kLoaded) continue;
+    const std::string end =
+        view.expires ? rfc3339(std::chrono::duration_cast<std::chrono::seconds>(
+                                   view.expires->time_since_epoch())
+                                   .count())
+                     : "2318-01-01T00:00:00Z";
+    out += fmt::format(R"({}{{{},"expires_at":"{}","size_vram":0,"context_length":{}}})",
+                       out.empty() ? "" : ",", model_members(view), end, view.ctx_tokens);
+  }
+  service.respond_json(*call, R"({"models":[)" + out + "]}");
 }
 
 void ollama_version_route(Service& service, const std::shared_ptr<Call>& call) {

@@ -5,6 +5,7 @@
 
 #include "base/json_text.hpp"
 #include "runtime/chat.hpp"
+#include "server/model_wait.hpp"
 #include "server/service.hpp"
 #include "server/text_fields.hpp"
 #include "text/tokenizer.hpp"
@@ -12,9 +13,8 @@
 namespace cyb::server {
 namespace {
 
-ApiResult<const Tokenizer*> tokenizer_of(const Fields& fields, const Service& service) {
-  CYB_API_TRY(check_model(fields, service.served()));
-  const auto tokenizer = service.served().engine.need_tokenizer();
+ApiResult<const Tokenizer*> tokenizer_of(const Engine& engine) {
+  const auto tokenizer = engine.need_tokenizer();
   if (!tokenizer) return refuse(api_error(tokenizer.error()));
   return *tokenizer;
 }
@@ -24,9 +24,8 @@ std::string piece_json(const Tokenizer& tokenizer, std::int32_t id) {
   return fmt::format(R"({{"id":{},"piece":{}}})", id, json_quote(tokenizer.piece(id)));
 }
 
-ApiResult<std::string> tokenize(const ChatValue& body, const Service& service) {
-  CYB_API_ASSIGN(const Fields fields, check_fields(body, tokenize_fields()));
-  CYB_API_ASSIGN(const Tokenizer* tokenizer, tokenizer_of(fields, service));
+ApiResult<std::string> tokenize(const Fields& fields, const Engine& engine) {
+  CYB_API_ASSIGN(const Tokenizer* tokenizer, tokenizer_of(engine));
   const auto content = fields.text("content");
   const auto ids = tokenizer->encode(*content, {.parse_special = fields.is_true("parse_special"),
                                                 .add_special = fields.is_true("add_special")});
@@ -41,9 +40,8 @@ ApiResult<std::string> tokenize(const ChatValue& body, const Service& service) {
   return out + fmt::format(R"(],"count":{}}})", ids->size());
 }
 
-ApiResult<std::string> detokenize(const ChatValue& body, const Service& service) {
-  CYB_API_ASSIGN(const Fields fields, check_fields(body, detokenize_fields()));
-  CYB_API_ASSIGN(const Tokenizer* tokenizer, tokenizer_of(fields, service));
+ApiResult<std::string> detokenize(const Fields& fields, const Engine& engine) {
+  CYB_API_ASSIGN(const Tokenizer* tokenizer, tokenizer_of(engine));
   const ChatValue* list = fields.find("tokens");
   std::vector<std::int32_t> ids;
   for (const ChatValue& item : list->items) {
@@ -57,10 +55,7 @@ ApiResult<std::string> detokenize(const ChatValue& body, const Service& service)
   return R"({"content":)" + json_quote(*text) + "}";
 }
 
-ApiResult<std::string> apply_template(const ChatValue& body, const Service& service) {
-  CYB_API_ASSIGN(const Fields fields, check_fields(body, apply_template_fields()));
-  const Engine& engine = service.served().engine;
-  CYB_API_TRY(check_model(fields, service.served()));
+ApiResult<std::string> apply_template(const Fields& fields, const Engine& engine) {
   CYB_API_ASSIGN(ChatInput input, read_messages(fields, engine));
   input.add_generation_prompt = fields.flag("add_generation_prompt").value_or(true);
   if (engine.chat_template() == nullptr) return refuse(api_error(engine.chat_error()));
@@ -69,28 +64,33 @@ ApiResult<std::string> apply_template(const ChatValue& body, const Service& serv
   return R"({"prompt":)" + json_quote(joined_text(*segments)) + "}";
 }
 
-using Work = ApiResult<std::string> (*)(const ChatValue&, const Service&);
+using Work = ApiResult<std::string> (*)(const Fields&, const Engine&);
 
-void answer(Service& service, Call& call, Work work) {
-  const auto body = parse_body(call.request().body);
-  if (!body) return service.respond(call, body.error());
-  auto out = work(*body, service);
-  if (!out) return service.respond(call, out.error());
-  service.respond_json(call, *std::move(out));
+void answer(Service& service, const std::shared_ptr<Call>& call, FieldTable table, Work work) {
+  auto parsed = parse_body(call->request().body);
+  if (!parsed) return service.respond(*call, parsed.error());
+  const auto body = std::make_shared<const ChatValue>(*std::move(parsed));
+  const auto fields = check_fields(*body, table());
+  if (!fields) return service.respond(*call, fields.error());
+  with_model(service, call, fields->text("model").value_or(""), {}, [&service, call, body, work] {
+    auto out = work(Fields(*body), call->model.engine());
+    if (!out) return service.respond(*call, out.error());
+    service.respond_json(*call, *std::move(out));
+  });
 }
 
 }  // namespace
 
 void tokenize_route(Service& service, const std::shared_ptr<Call>& call) {
-  answer(service, *call, tokenize);
+  answer(service, call, tokenize_fields, tokenize);
 }
 
 void detokenize_route(Service& service, const std::shared_ptr<Call>& call) {
-  answer(service, *call, detokenize);
+  answer(service, call, detokenize_fields, detokenize);
 }
 
 void apply_template_route(Service& service, const std::shared_ptr<Call>& call) {
-  answer(service, *call, apply_template);
+  answer(service, call, apply_template_fields, apply_template);
 }
 
 }  // namespace cyb::server
