@@ -33,17 +33,18 @@ std::optional<std::pair<std::string, std::string>> cut_name(const std::string& t
 
 Result<void> check_name(std::string_view name, std::string_view option) {
   if (is_model_name(name)) return {};
-  return fail(usage_error(fmt::format(
-      "{}: \"{}\" is no name: 1 to 128 of A-Z a-z 0-9 . _ -", option, name)));
+  return fail(usage_error(
+      fmt::format("{}: \"{}\" is no name: 1 to 128 of A-Z a-z 0-9 . _ -", option, name)));
 }
 
 }  // namespace
 
 void ServeOptions::declare(Options& options) {
-  options.texts("MODEL", models, "",
-                "A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id in the "
-                "store; NAME=MODEL says what clients call it. Of several the first answers requests "
-                "that name none");
+  options.texts(
+      "MODEL", models, "",
+      "A .model, a GGUF or ONNX file or a Hugging Face folder, or a name or id in the "
+      "store; NAME=MODEL says what clients call it. Of several the first answers requests "
+      "that name none");
   options.flag("--openapi", openapi, "Print the OpenAPI file of the server and end");
   options.text("--host", host, "H", "Address to listen on (default: 127.0.0.1)");
   options.integer("--port", port, {0, 65535}, "P", "Port; 0: any that is free (default: 8080)");
@@ -58,18 +59,20 @@ void ServeOptions::declare(Options& options) {
   options.optional_text("--name", name, "NAME",
                         "What clients call the first model (default: its file's name)");
   options.flag("--lazy", lazy, "Open and load no model before it is asked for");
-  options.optional_text("--memory", memory, "BYTES",
-                        "What all loaded models may take, as `cyb-llm plan` counts (8G, 512M); those "
-                        "that nobody uses make room for others");
+  options.optional_text(
+      "--memory", memory, "BYTES",
+      "What all loaded models may take, as `cyb-llm plan` counts (8G, 512M); those "
+      "that nobody uses make room for others");
   options.optional_text("--keep-alive", keep_alive, "TIME",
                         "How long a model stays when nobody uses it: seconds, 5m; 0: unloaded at "
                         "once, -1: it stays (default: -1)");
   options.texts("--pin", pins, "NAME", "Never unload this model (may be given several times)");
   options.optional_text("--admin-key-file", admin_key_file, "FILE",
                         "Keys that may load and unload models; they are keys for all else too");
-  options.texts("--lora", adapters, "[MODEL:]NAME=PATH[=WEIGHT]",
-                "A LoRA adapter (PEFT folder or GGUF) that requests choose as the model MODEL:NAME; "
-                "without NAME it is always on; may be given again");
+  options.texts(
+      "--lora", adapters, "[MODEL:]NAME=PATH[=WEIGHT]",
+      "A LoRA adapter (PEFT folder or GGUF) that requests choose as the model MODEL:NAME; "
+      "without NAME it is always on; may be given again");
   options.integer("--slots", slots, {1, kMaxSlots}, "N",
                   "Answers that grow at the same time; memory is kept for a context of each "
                   "(default: 8)");
@@ -110,8 +113,8 @@ Result<std::vector<ServedModel>> ServeOptions::served_models() const {
     if (out.empty() && name) one.name = *name;
     if (one.name.empty()) one.name = "model";
     if (std::ranges::find(out, one.name, &ServedModel::name) != out.end()) {
-      return fail(usage_error(fmt::format(
-          "two models have the name \"{}\": NAME=MODEL gives another", one.name)));
+      return fail(usage_error(
+          fmt::format("two models have the name \"{}\": NAME=MODEL gives another", one.name)));
     }
     out.push_back(std::move(one));
   }

@@ -23,8 +23,8 @@ Result<std::shared_ptr<const Model>> open(const std::string& source, const Serve
   api::SourceOptions from;
   from.stop = stop;
   from.progress = [&](const ImportProgress& p) { progress(p.bytes_done, p.bytes_total); };
-  return api::open_model(source,
-                         ModelOptions{.verify_weights = options.engine_options().verify}, from);
+  return api::open_model(source, ModelOptions{.verify_weights = options.engine_options().verify},
+                         from);
 }
 
 ShelfModel shelf_model(const ServedModel& served, const ServeOptions& options, Context& context,
@@ -98,7 +98,8 @@ Result<std::unique_ptr<ModelShelf>> make_shelf(const ServeOptions& options, Cont
   shelf_options.progress = [starting, packing](const LoadProgress& p) {
     if (starting->load()) packing->update(p.bytes_done, p.bytes_total, p.what);
   };
-  shelf_options.note = [starting, &context, log = std::move(log), kWarning](const std::string& line) {
+  shelf_options.note = [starting, &context, log = std::move(log),
+                        kWarning](const std::string& line) {
     if (!starting->load()) return log(line);
     if (line.starts_with(kWarning)) context.output.warning(line.substr(kWarning.size()));
   };

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <mutex>
@@ -133,10 +132,8 @@ ApiError shelf_error(const Error& error) {
   }
   switch (error.kind()) {
     case ErrorKind::kBusy:
+    case ErrorKind::kOutOfMemory:  // of the budget or of the machine
       return api_error(error);
-    case ErrorKind::kOutOfMemory:
-      return {503, "Memory is short: other models are in use; try again later.", "out_of_memory",
-              "model"};
     case ErrorKind::kCancelled:
       return {499, "The request was cancelled.", "cancelled"};
     default:

@@ -47,8 +47,8 @@ class Serve : public ::testing::Test {
         "python3 client.py address requests; kill -TERM $P; wait $P";
     ProcessOptions options;
     options.environment = program_.environment();
-    std::vector<std::string> line = {"bash", "-c", script, built_program("cyb-llm"), model_,
-                                     program_.file("")};
+    std::vector<std::string> line = {
+        "bash", "-c", script, built_program("cyb-llm"), model_, program_.file("")};
     line.insert(line.end(), more.begin(), more.end());
     const ProcessResult result = run_process(line, options);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -103,8 +103,8 @@ TEST_F(Serve, AdaptersAndModelsAreChosenByTheRequest) {
   const std::string adapter = program_.file("adapter");
   ASSERT_TRUE(write_text_adapter(adapter));
   const auto run = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"run", model_, "Tell me.", "--max-tokens", "9", "--temperature", "0",
-                               "--json"});
+    more.insert(more.begin(),
+                {"run", model_, "Tell me.", "--max-tokens", "9", "--temperature", "0", "--json"});
     const ProcessResult result = program_.run(more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return Program::json(result)["text"].get<std::string>();

@@ -3,114 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <future>
 #include <thread>
 
 #include "server/model_wait.hpp"
-#include "server/scripted_server.hpp"
+#include "server/models_server.hpp"
 
 namespace cyb::test {
 namespace {
 
 using Json = nlohmann::json;
 using std::chrono::milliseconds;
-
-EngineOptions small_engine() {
-  EngineOptions out;
-  out.path = "curated";
-  out.max_sequences = out.max_outputs = 8;
-  out.chunk_tokens = 64;
-  return out;
-}
-
-/// A model on a scripted backend; `before` runs in each load.
-ShelfModel scripted(const std::string& name, Script script = {},
-                    std::function<Result<void>()> before = {}) {
-  ShelfModel out;
-  out.name = name;
-  out.engine = small_engine();
-  out.backend = std::make_shared<ScriptedBackend>(std::move(script));
-  out.open = [before, model = text_model(test_model())](
-                 const std::stop_token&,
-                 const ShelfModel::Progress& progress) -> Result<std::shared_ptr<const Model>> {
-    progress(42, 100);
-    if (before) CYB_TRY(before());
-    return model;
-  };
-  return out;
-}
-
-Script says(std::string_view text) {
-  std::vector<std::int32_t> ids = bytes_of(text);
-  ids.push_back(kEnd);
-  return answer_after_mark(std::move(ids));
-}
-
-/// An answer without an end, some milliseconds a token.
-Script slow(int ms) {
-  Script script = answer_after_mark({'x'});
-  script.before_run = [ms](const StepParams&) -> Result<void> {
-    std::this_thread::sleep_for(milliseconds(ms));
-    return {};
-  };
-  return script;
-}
-
-struct ModelsServer {
-  std::unique_ptr<server::Server> server;
-
-  explicit ModelsServer(std::vector<ShelfModel> models, ShelfOptions shelf = {},
-                        server::ServerOptions options = {}) {
-    shelf.tell = milliseconds(30);
-    server = value(server::Server::start(
-        value(ModelShelf::create(std::move(models), std::move(shelf))), std::move(options)));
-  }
-  std::uint16_t port() const { return server->port(); }
-  Reply ask_model(const std::string& model, Json body = Json::object()) const {
-    body["model"] = model;
-    if (!body.contains("prompt")) body["prompt"] = "Hi>";
-    return post(port(), "/v1/completions", body);
-  }
-  std::string text_of(const std::string& model) const {
-    const Reply reply = ask_model(model);
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    return reply.status == 200 ? reply.json()["choices"][0]["text"].get<std::string>() : "";
-  }
-  std::string state(const std::string& model) const {
-    return ask(port(), get_text("/v1/models/" + model)).json()["state"];
-  }
-  std::string states() const {
-    std::string out;
-    const Json list = ask(port(), get_text("/v1/models")).json();
-    for (const Json& model : list["data"]) {
-      out += (out.empty() ? "" : " ") + model["state"].get<std::string>();
-    }
-    return out;
-  }
-  ShelfView view(std::size_t index) const { return server->service().shelf().view(index); }
-};
-
-std::vector<ShelfModel> three() {
-  std::vector<ShelfModel> out;
-  for (const char* name : {"a", "b", "c"}) out.push_back(scripted(name, says(name)));
-  return out;
-}
-
-/// What one scripted model takes.
-std::uint64_t need_of_one() {
-  std::vector<ShelfModel> models;
-  models.push_back(scripted("a"));
-  const auto shelf = value(ModelShelf::create(std::move(models), {}));
-  CYB_EXPECT_OK(shelf->describe(0));
-  return shelf->view(0).memory_bytes;
-}
-
-ShelfOptions budget(double models) {
-  ShelfOptions out;
-  out.memory_bytes = static_cast<std::uint64_t>(static_cast<double>(need_of_one()) * models);
-  return out;
-}
 
 Script other_hash() {
   Script script;
@@ -140,7 +43,8 @@ TEST(ServerModels, AnswersAtOnceHaveTheBitsOfServersOfTheirOwn) {
     solo.push_back((i % 2 == 0 ? alone_a : alone_b).complete(bodies[i]).json()["choices"]);
     ASSERT_TRUE(solo[i].is_array());
   }
-  EXPECT_NE(alone_a.complete(bodies[0]).json()["choices"], alone_b.complete(bodies[0]).json()["choices"]);
+  EXPECT_NE(alone_a.complete(bodies[0]).json()["choices"],
+            alone_b.complete(bodies[0]).json()["choices"]);
   std::vector<Json> together(bodies.size());
   {
     std::vector<std::jthread> clients;
@@ -172,12 +76,14 @@ TEST(ServerModels, TheLeastRecentlyUsedMakesRoom) {
   EXPECT_LE(server.server->service().shelf().used_bytes(),
             server.server->service().shelf().options().memory_bytes);
   const Reply metrics = ask(server.port(), get_text("/metrics"));
-  for (const char* line : {"cyb_llm_model_loads_total{model=\"b\"} 2\n", "cyb_llm_model_unloads_total{model=\"b\"} 1\n",
-                           "cyb_llm_answers_finished_total{model=\"a\"} 2\n",
-                           "cyb_llm_answers_finished_total{model=\"b\"} 2\n",
-                           "cyb_llm_model_loaded{model=\"a\"} 0\n",
-                           "cyb_llm_time_to_first_token_seconds_count{model=\"c\"} 1\n"}) {
-    EXPECT_NE(metrics.body.find(std::string("\n") + line), std::string::npos) << line << metrics.body;
+  for (const char* line :
+       {"cyb_llm_model_loads_total{model=\"b\"} 2\n",
+        "cyb_llm_model_unloads_total{model=\"b\"} 1\n",
+        "cyb_llm_answers_finished_total{model=\"a\"} 2\n",
+        "cyb_llm_answers_finished_total{model=\"b\"} 2\n", "cyb_llm_model_loaded{model=\"a\"} 0\n",
+        "cyb_llm_time_to_first_token_seconds_count{model=\"c\"} 1\n"}) {
+    EXPECT_NE(metrics.body.find(std::string("\n") + line), std::string::npos)
+        << line << metrics.body;
   }
 }
 
@@ -205,7 +111,8 @@ TEST(ServerModels, WhatNeverFitsIsSaidWithBothNumbers) {
   const Reply reply = small.ask_model("a");
   EXPECT_EQ(reply.status, 507) << reply.body;
   EXPECT_EQ(reply.code(), "model_too_large");
-  EXPECT_NE(reply.body.find(std::to_string(small.view(0).memory_bytes)), std::string::npos) << reply.body;
+  EXPECT_NE(reply.body.find(std::to_string(small.view(0).memory_bytes)), std::string::npos)
+      << reply.body;
   const std::uint64_t most = small.server->service().shelf().options().memory_bytes;
   EXPECT_NE(reply.body.find(std::to_string(most)), std::string::npos) << reply.body;
   std::vector<ShelfModel> pinned = three();
@@ -288,8 +195,8 @@ TEST(ServerModels, FirstRequestsAtOnceLoadOnce) {
     ::usleep(50000);
   }
   EXPECT_TRUE(soon([&] {  // it waits no longer: 499 in the counters, before the load is over
-    return ask(server.port(), get_text("/metrics")).body.find(R"(route="completions",code="499"} 1)") !=
-           std::string::npos;
+    return ask(server.port(), get_text("/metrics"))
+               .body.find(R"(route="completions",code="499"} 1)") != std::string::npos;
   }));
   open.set_value();
   for (auto& answer : answers) EXPECT_EQ(answer.get(), "b");
@@ -335,99 +242,6 @@ TEST(ServerModels, AStreamThatWaitsHasComments) {
   }
   EXPECT_GE(n_comments, 2u);
   EXPECT_EQ(stream_texts(reply)[0], "hello");
-}
-
-TEST(ServerModels, LoadingAndUnloadingNeedAnAdminKey) {
-  const std::string normal = "0123456789abcdef", admin = "fedcba9876543210";
-  const auto change = [](const ModelsServer& server, const char* what, const std::string& key) {
-    const std::string head = key.empty() ? "" : "Authorization: Bearer " + key + "\r\n";
-    return ask(server.port(),
-               post_text(std::string("/v1/models/") + what, R"({"model":"b"})", head));
-  };
-  const ModelsServer open(three());
-  EXPECT_EQ(change(open, "load", "").json()["state"], "loaded");
-  EXPECT_EQ(open.state("b"), "loaded");
-  EXPECT_EQ(change(open, "unload", "").json()["state"], "unloaded");
-  EXPECT_EQ(change(open, "unload", "").status, 200);  // it is
-  EXPECT_EQ(post(open.port(), "/v1/models/load", {{"model", "x"}}).code(), "model_not_found");
-  EXPECT_EQ(post(open.port(), "/v1/models/load", {{"modle", "b"}}).code(), "unknown_parameter");
-  EXPECT_EQ(post(open.port(), "/v1/models/load", Json::object()).status, 400);
-  server::ServerOptions options;
-  options.service.access.keys = value(server::read_keys(normal, "f"));
-  const ModelsServer keys(three(), {}, options);
-  EXPECT_EQ(change(keys, "load", "").status, 401);
-  EXPECT_EQ(change(keys, "load", normal).status, 403);
-  EXPECT_EQ(change(keys, "load", normal).code(), "admin_key_required");
-  options.service.access.admin_keys = value(server::read_keys(admin, "f"));
-  options.service.access.keys.push_back(options.service.access.admin_keys[0]);
-  std::vector<ShelfModel> models = three();
-  models[2].pinned = true;
-  const ModelsServer both(std::move(models), {}, options);
-  EXPECT_EQ(change(both, "load", normal).code(), "admin_key_required");
-  EXPECT_EQ(change(both, "load", admin).json()["state"], "loaded");
-  EXPECT_EQ(change(both, "unload", normal).status, 403);
-  EXPECT_EQ(change(both, "unload", admin).json()["state"], "unloaded");
-  const std::string head = "Authorization: Bearer " + admin + "\r\n";
-  EXPECT_EQ(ask(both.port(), get_text("/v1/models", head)).status, 200);
-  const Reply pinned = ask(both.port(), post_text("/v1/models/unload", R"({"model":"c"})", head));
-  EXPECT_EQ(pinned.status, 409);
-  EXPECT_EQ(pinned.code(), "model_pinned");
-}
-
-std::shared_ptr<const LoraAdapter> adapter() {
-  auto out = std::make_shared<LoraAdapter>();
-  out->path = "adapter";
-  out->format = "PEFT";
-  LoraPair pair;
-  pair.tensor = "model.layers.0.mlp.down_proj.weight";
-  pair.n_out = 32;
-  pair.n_in = 64;
-  pair.rank = 2;
-  for (int i = 0; i < 2 * 64; ++i) pair.a.push_back(static_cast<float>(i % 7 - 3) * 0.25f);
-  for (int i = 0; i < 32 * 2; ++i) pair.b.push_back(static_cast<float>(i % 5 - 2) * 0.5f);
-  pair.scale = 4.0;
-  out->pairs.push_back(std::move(pair));
-  return out;
-}
-
-TEST(ServerModels, AnAdapterIsAModelOfItsOwn) {
-  std::vector<ShelfModel> models;
-  for (const char* name : {"m", "m:pirate"}) {
-    models.push_back(scripted(name));
-    models.back().backend = nullptr;
-    models.back().engine.backend = "reference";
-    models.back().engine.pack_cache = false;
-  }
-  models[1].parent = "m";
-  models[1].adapters = [](const Model&) -> Result<std::vector<LoraUse>> {
-    return std::vector<LoraUse>{{adapter(), 0.5}};
-  };
-  const EngineOptions plain = models[0].engine;
-  ShelfOptions shelf;
-  shelf.memory_bytes = 1ull << 30;
-  const ModelsServer server(std::move(models), shelf);
-  const auto solo = [&](std::vector<LoraUse> uses, const Json& body) {
-    EngineOptions options = plain;
-    options.adapters = std::move(uses);
-    server::ServerOptions alone;
-    alone.service.model_name = "alone";
-    const auto one = value(server::Server::start(
-        value(Engine::load(text_model(test_model()), options)), std::move(alone)));
-    return post(one->port(), "/v1/completions", body).json()["choices"];
-  };
-  const Json body = {{"prompt", "tell me>"}, {"max_tokens", 8}, {"seed", 3}, {"logprobs", 3}};
-  const Json base = server.ask_model("m", body).json()["choices"];
-  const Json with = server.ask_model("m:pirate", body).json()["choices"];
-  EXPECT_EQ(base, solo({}, body));
-  EXPECT_EQ(with, solo({{adapter(), 0.5}}, body));
-  EXPECT_NE(base, with);
-  const Json listed = ask(server.port(), get_text("/v1/models/m:pirate")).json();
-  EXPECT_EQ(listed["parent"], "m");
-  EXPECT_TRUE(ask(server.port(), get_text("/v1/models/m")).json()["parent"].is_null());
-  // The file's weights are counted once.
-  const std::uint64_t used = server.server->service().shelf().used_bytes();
-  EXPECT_LT(used, server.view(0).memory_bytes + server.view(1).memory_bytes);
-  EXPECT_GT(used, server.view(0).memory_bytes);
 }
 
 TEST(ServerModels, DrainEndsThoseThatWait) {
