@@ -79,7 +79,7 @@ struct ModelsServer {
   std::string states() const {
     std::string out;
     const nlohmann::json list = ask(port(), get_text("/v1/models")).json();
-    for (const Json& model : list["data"]) {
+    for (const nlohmann::json& model : list["data"]) {
       out += (out.empty() ? "" : " ") + model["state"].get<std::string>();
     }
     return out;

@@ -92,6 +92,7 @@ TEST(ServerModels, NothingIsUnloadedWhileAStreamRuns) {
   models.push_back(scripted("a", slow(5)));
   models.push_back(scripted("b", says("b")));
   const ModelsServer server(std::move(models), budget(1.5));
+  EXPECT_EQ(server.ask_model("a", {{"max_tokens", 1}}).status, 200);
   Client client(server.port());
   client.send(post_text("/v1/completions",
                         R"({"model":"a","prompt":"a>","stream":true,"max_tokens":200})"));
