@@ -9,7 +9,6 @@
 #include "api/version.hpp"
 #include "cli/text_input.hpp"
 #include "cli/usage.hpp"
-#include "model/parts.hpp"
 #include "server/model_wait.hpp"
 
 namespace cyb::cli {
@@ -31,10 +30,17 @@ std::optional<std::pair<std::string, std::string>> cut_name(const std::string& t
   return std::pair(std::move(name), text.substr(equals + 1));
 }
 
+/// What clients can write and what has no other meaning here.
+bool is_name(std::string_view name) noexcept {
+  return !name.empty() && name.size() <= 128 && std::ranges::all_of(name, [](char c) {
+    return c > ' ' && c < 0x7F && std::string_view("/:=").find(c) == std::string_view::npos;
+  });
+}
+
 Result<void> check_name(std::string_view name, std::string_view option) {
-  if (is_model_name(name)) return {};
+  if (is_name(name)) return {};
   return fail(usage_error(
-      fmt::format("{}: \"{}\" is no name: 1 to 128 of A-Z a-z 0-9 . _ -", option, name)));
+      fmt::format("{}: \"{}\" is no name: 1 to 128 visible characters but / : =", option, name)));
 }
 
 }  // namespace

@@ -152,6 +152,7 @@ std::uint64_t ModelShelf::used_bytes() const {
 
 ModelLease ModelShelf::lease(Entry& entry, std::optional<KeepAlive> keep) {
   ++entry.n_leases;
+  entry.last_asked = Clock::now();
   if (keep) entry.keep = keep;
   ModelLease out;
   out.held_ = std::make_shared<const ModelLease::Held>(this, &entry, entry.scheduler.get());

@@ -23,7 +23,7 @@ struct ModelShelf::Entry {
   std::shared_ptr<const Model> model{};    // of the file, while loaded
   std::uint32_t n_leases = 0;
   std::optional<KeepAlive> keep{};  // the last that a request said since it was loaded
-  std::chrono::steady_clock::time_point last_used{};
+  std::chrono::steady_clock::time_point last_asked{}, last_used{};  // a lease taken; given back
   bool leaving = false;  // unload() was called
   std::vector<Waiter> waiters{};
   std::vector<Leaver> leavers{};

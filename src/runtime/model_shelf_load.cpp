@@ -262,7 +262,7 @@ Result<void> ModelShelf::make_room(Entry& entry) {
     Entry* oldest = nullptr;
     for (const auto& other : entries_) {
       if (!other->loaded() || stays(*other)) continue;
-      if (oldest == nullptr || other->last_used < oldest->last_used) oldest = other.get();
+      if (oldest == nullptr || other->last_asked < oldest->last_asked) oldest = other.get();
     }
     unload_now(*oldest, lock);
   }

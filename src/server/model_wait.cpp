@@ -26,8 +26,9 @@ class ModelWait : public std::enable_shared_from_this<ModelWait> {
     const auto self = shared_from_this();
     ModelShelf::LeaseEvents events;
     events.done = [self](Result<ModelLease> got) {
-      if (got) self->call_->model = *got;
-      self->over(got ? Result<void>() : fail(std::move(got).error()));
+      if (!got) return self->over(fail(std::move(got).error()));
+      self->call_->model = *std::move(got);  // no copy here may outlive the answer
+      self->over({});
     };
     if (call_->stream_error) {
       events.waiting = [self](std::string_view name, std::uint32_t percent) {

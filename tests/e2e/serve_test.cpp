@@ -47,10 +47,10 @@ class Serve : public ::testing::Test {
         "python3 client.py address requests; kill -TERM $P; wait $P";
     ProcessOptions options;
     options.environment = program_.environment();
-    std::vector<std::string> line = {
+    std::vector<std::string> command = {
         "bash", "-c", script, built_program("cyb-llm"), model_, program_.file("")};
-    line.insert(line.end(), more.begin(), more.end());
-    const ProcessResult result = run_process(line, options);
+    command.insert(command.end(), more.begin(), more.end());
+    const ProcessResult result = run_process(command, options);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     std::vector<Json> out;
     std::istringstream text(result.out);
