@@ -15,7 +15,8 @@ std::string main_encoding(const Model& model) {
   for (const TensorEntry& tensor : model.tensors()) {
     bytes[dtype_name(tensor.dtype)] += tensor.size_bytes;
   }
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& item) { return item.second; });
+  const auto most =
+      std::ranges::max_element(bytes, {}, [](const auto& item) { return item.second; });
   return most == bytes.end() ? "" : std::string(most->first);
 }
 

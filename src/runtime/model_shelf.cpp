@@ -23,10 +23,12 @@ std::string_view shelf_state_name(ShelfState state) noexcept {
 
 SchedulerStats joined_stats(const SchedulerStats& past, SchedulerStats now) noexcept {
   static constexpr std::uint64_t SchedulerStats::* kCounters[] = {
-      &SchedulerStats::submitted,     &SchedulerStats::finished,      &SchedulerStats::cancelled,
-      &SchedulerStats::failed,        &SchedulerStats::refused,       &SchedulerStats::prompt_tokens,
-      &SchedulerStats::reused_tokens, &SchedulerStats::answer_tokens, &SchedulerStats::runs,
-      &SchedulerStats::run_tokens,    &SchedulerStats::preempted,     &SchedulerStats::evicted_prefixes};
+      &SchedulerStats::submitted,     &SchedulerStats::finished,
+      &SchedulerStats::cancelled,     &SchedulerStats::failed,
+      &SchedulerStats::refused,       &SchedulerStats::prompt_tokens,
+      &SchedulerStats::reused_tokens, &SchedulerStats::answer_tokens,
+      &SchedulerStats::runs,          &SchedulerStats::run_tokens,
+      &SchedulerStats::preempted,     &SchedulerStats::evicted_prefixes};
   for (const auto counter : kCounters) now.*counter += past.*counter;
   return now;
 }

@@ -97,11 +97,12 @@ void ModelShelf::load_now(Entry& entry, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const Clock::time_point began = Clock::now();
   const Result<void> outcome = load_entry(entry);
-  note(outcome ? fmt::format("loaded {} in {} ms", entry.spec.name,
-                             std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
-                                                                                   began)
-                                 .count())
-               : fmt::format("could not load {}: {}", entry.spec.name, outcome.error().text()));
+  note(
+      outcome
+          ? fmt::format(
+                "loaded {} in {} ms", entry.spec.name,
+                std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began).count())
+          : fmt::format("could not load {}: {}", entry.spec.name, outcome.error().text()));
   lock.lock();
   ++(outcome ? entry.loads : entry.failed_loads);
   if (!outcome) entry.state = ShelfState::kUnloaded;
@@ -237,12 +238,11 @@ Result<void> ModelShelf::check_largest(const Entry& entry) const {
   const std::uint64_t most = bytes_of(&entry, [](const Entry& other) { return other.spec.pinned; });
   if (most <= options_.memory_bytes) return {};
   const std::uint64_t alone = entry.need.own + entry.need.shared;
-  return fail(Error(ErrorKind::kOutOfMemory, "model_too_large",
-                    fmt::format("{} takes {} bytes{}; all models together may take {}",
-                                entry.spec.name, alone,
-                                most > alone ? fmt::format(" beside {} of pinned models", most - alone)
-                                             : "",
-                                options_.memory_bytes)));
+  return fail(Error(
+      ErrorKind::kOutOfMemory, "model_too_large",
+      fmt::format("{} takes {} bytes{}; all models together may take {}", entry.spec.name, alone,
+                  most > alone ? fmt::format(" beside {} of pinned models", most - alone) : "",
+                  options_.memory_bytes)));
 }
 
 Result<void> ModelShelf::make_room(Entry& entry) {

@@ -41,8 +41,8 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
     Scheduler& scheduler = model.scheduler();
     const auto id = scheduler.submit(std::move(request.generate), std::move(events));
     if (!id) {
-      return service_.respond(
-          *call_, submit_error(id.error(), n_prompt, service_.served(*call_), field));
+      return service_.respond(*call_,
+                              submit_error(id.error(), n_prompt, service_.served(*call_), field));
     }
     call_->exchange->on_gone([&scheduler, number = *id] { scheduler.cancel(number); });
     if (done_.load()) call_->exchange->on_gone({});

@@ -50,11 +50,11 @@ void write_models(std::string& out, const Views& views) {
 
 void write_schedulers(std::string& out, const Views& views) {
   struct Counter {
-    std::uint64_t SchedulerStats::*member;
+    std::uint64_t SchedulerStats::* member;
     std::string_view name, help;
   };
   struct Gauge {
-    std::uint32_t SchedulerStats::*member;
+    std::uint32_t SchedulerStats::* member;
     std::string_view name, help;
   };
   static constexpr Gauge kGauges[] = {

@@ -42,8 +42,8 @@ class ModelWait : public std::enable_shared_from_this<ModelWait> {
   void unload(std::size_t model) {
     const auto self = shared_from_this();
     call_->exchange->on_gone([self] { self->gone(); });
-    known(service_.shelf().unload(
-        model, [self](Result<void> done) { self->over(std::move(done)); }));
+    known(
+        service_.shelf().unload(model, [self](Result<void> done) { self->over(std::move(done)); }));
   }
 
  private:
@@ -73,8 +73,8 @@ class ModelWait : public std::enable_shared_from_this<ModelWait> {
     if (!result) return service_.respond(*call_, shelf_error(result.error()));
     const auto go_on = [self = shared_from_this()] { self->ready_(); };
     if (service_.workers().post(go_on)) return;
-    service_.respond(*call_, ApiError{503, "The server has too much to do; try again later.",
-                                      "overloaded"});
+    service_.respond(
+        *call_, ApiError{503, "The server has too much to do; try again later.", "overloaded"});
   }
 
   Service& service_;
@@ -95,8 +95,8 @@ std::optional<double> take_duration(std::string_view& text) {
   if (code != std::errc() || text.front() == '-' || !std::isfinite(number)) return std::nullopt;
   text = std::string_view(rest, static_cast<std::size_t>(end - rest));
   if (text.empty()) return number;
-  const auto unit = std::ranges::find_if(
-      kUnits, [&](const auto& one) { return text.starts_with(one.first); });
+  const auto unit =
+      std::ranges::find_if(kUnits, [&](const auto& one) { return text.starts_with(one.first); });
   if (unit == std::end(kUnits)) return std::nullopt;
   text.remove_prefix(unit->first.size());
   return number * unit->second;
@@ -124,8 +124,8 @@ ApiResult<std::size_t> find_model(Service& service, std::string_view name) {
 
 ApiError shelf_error(const Error& error) {
   if (error.code() == "model_too_large") {
-    return {507, "The model does not fit into the memory that models may take: " +
-                     error.message() + ".",
+    return {507,
+            "The model does not fit into the memory that models may take: " + error.message() + ".",
             "model_too_large", "model"};
   }
   if (error.code() == "model_pinned") {

@@ -31,8 +31,8 @@ std::string details_json(const ShelfView& view) {
 /// What /api/tags and /api/ps say of the model, without braces.
 std::string model_members(const ShelfView& view) {
   return fmt::format(R"("name":{0},"model":{0},"size":{1},"digest":{2},"details":{3})",
-                     json_quote(view.name), view.facts.file_bytes,
-                     json_quote(view.facts.model_id), details_json(view));
+                     json_quote(view.name), view.facts.file_bytes, json_quote(view.facts.model_id),
+                     details_json(view));
 }
 
 std::string show_json(const Service& service, const ShelfView& view) {
@@ -42,9 +42,12 @@ std::string show_json(const Service& service, const ShelfView& view) {
   std::string info = fmt::format(R"("general.architecture":{},"general.parameter_count":{})",
                                  json_quote(facts.type), facts.parameters);
   const std::pair<const char*, std::int64_t> sizes[] = {
-      {"context_length", facts.max_positions},   {"embedding_length", facts.hidden_size},
-      {"block_count", facts.n_layers},           {"attention.head_count", facts.n_heads},
-      {"attention.head_count_kv", facts.n_kv_heads}, {"vocab_size", facts.vocab_size}};
+      {"context_length", facts.max_positions},
+      {"embedding_length", facts.hidden_size},
+      {"block_count", facts.n_layers},
+      {"attention.head_count", facts.n_heads},
+      {"attention.head_count_kv", facts.n_kv_heads},
+      {"vocab_size", facts.vocab_size}};
   for (const auto& [name, size] : sizes) {
     info += fmt::format(",{}:{}", json_quote(facts.type + "." + name), size);
   }
@@ -132,11 +135,10 @@ void ollama_ps_route(Service& service, const std::shared_ptr<Call>& call) {
   std::string out;
   for (const ShelfView& view : service.shelf().views()) {
     if (view.state != ShelfState::kLoaded) continue;
-    const std::string end =
-        view.expires ? rfc3339(std::chrono::duration_cast<std::chrono::seconds>(
-                                   view.expires->time_since_epoch())
-                                   .count())
-                     : "2318-01-01T00:00:00Z";
+    const std::string end = view.expires ? rfc3339(std::chrono::duration_cast<std::chrono::seconds>(
+                                                       view.expires->time_since_epoch())
+                                                       .count())
+                                         : "2318-01-01T00:00:00Z";
     out += fmt::format(R"({}{{{},"expires_at":"{}","size_vram":0,"context_length":{}}})",
                        out.empty() ? "" : ",", model_members(view), end, view.ctx_tokens);
   }

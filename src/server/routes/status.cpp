@@ -13,9 +13,9 @@ void ready_route(Service& service, const std::shared_ptr<Call>& call) {
 }
 
 void metrics_route(Service& service, const std::shared_ptr<Call>& call) {
-  service.respond(*call, http::Response{200, "text/plain; version=0.0.4; charset=utf-8",
-                                        service.metrics().text(service.shelf(),
-                                                               service.n_connections())});
+  service.respond(*call,
+                  http::Response{200, "text/plain; version=0.0.4; charset=utf-8",
+                                 service.metrics().text(service.shelf(), service.n_connections())});
 }
 
 }  // namespace cyb::server
