@@ -1,5 +1,5 @@
-// Beast's parser does the work; what it accepts beyond need (upgrades, trailers) is refused or
-// unused. See https://www.rfc-editor.org/rfc/rfc9112.
+// Beast's parser does the work; what it accepts beyond need (upgrades, trailers, codings that it
+// does not decode) is refused or unused. See https://www.rfc-editor.org/rfc/rfc9112.
 #include "server/http/request_reader.hpp"
 
 #include <boost/beast/http/parser.hpp>
@@ -9,6 +9,22 @@
 namespace cyb::http {
 
 namespace beast = boost::beast::http;
+
+namespace {
+
+/// One framing, so that nobody in front of this server sees another end of the body (RFC 9112,
+/// 6.3): a length, or chunks and no other coding, or neither.
+bool one_framing(const RequestHead& head) {
+  const auto lengths = head.values("content-length");
+  const auto codings = head.values("transfer-encoding");
+  if (lengths.size() + codings.size() > 1) return false;
+  if (!lengths.empty() && lengths[0].find_first_not_of("0123456789") != std::string_view::npos) {
+    return false;  // "3, 3"
+  }
+  return codings.empty() || (head.version == 11 && same_name(codings[0], "chunked"));
+}
+
+}  // namespace
 
 struct RequestReader::Parser {
   beast::request_parser<beast::string_body> inner;
@@ -47,6 +63,7 @@ void RequestReader::read_head() {
   }
   const bool known = request_.version == 10 || request_.version == 11;
   if (!known || parser_->inner.upgrade() || request_.method == "CONNECT") return fail(400);
+  if (!one_framing(request_)) return fail(400);
   const auto length = parser_->inner.content_length();
   if (length && *length > limits_.body_bytes) return fail(413);
   state_ = State::kHeadDone;
@@ -72,6 +89,8 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     }
   }
   if (state_ == State::kHead && bytes.size() > limits_.header_bytes) fail(431);
+  // In a body only the line of a chunk and the trailer wait for their ends.
+  if (state_ == State::kBody && bytes.size() - taken > limits_.header_bytes) fail(400);
   return taken;
 }
 

@@ -31,7 +31,7 @@ class RequestReader {
   RequestReader& operator=(const RequestReader&) = delete;
 
   /// Number of bytes taken from the front; less than all of them where the state must be looked at
-  /// first. In kHead what is not taken must be given again, with more behind it.
+  /// first. What is not taken must be given again, with more behind it.
   std::size_t feed(std::string_view bytes);
   State state() const noexcept { return state_; }
   const RequestHead& head() const noexcept { return request_; }
