@@ -117,6 +117,17 @@ class Client {
     }
     return out;
   }
+  /// Takes `n` bytes from the socket, and no more. False: the end.
+  bool read_exactly(std::size_t n) {
+    std::string bytes(n, '\0');
+    return ::recv(fd_, bytes.data(), n, MSG_WAITALL) == static_cast<ssize_t>(n);
+  }
+  /// Past interim ones.
+  Reply final_reply() {
+    Reply out = reply();
+    while (out.status == 100) out = reply();
+    return out;
+  }
 
  private:
   bool fill(int timeout_ms) {

@@ -103,7 +103,7 @@ TEST(HttpProtocol, WhatIsTooLargeOrMalformedIsRefused) {
   EXPECT_EQ(ask(port, get_text("/health")).status, 200);
 }
 
-TEST(HttpProtocol, SlowClientsAreCutOff) {
+TEST(HttpProtocol, ClientsThatTakeTooLongAreCutOff) {
   server::ServerOptions options;
   options.http.header_timeout = std::chrono::milliseconds(150);
   options.http.body_timeout = std::chrono::milliseconds(150);

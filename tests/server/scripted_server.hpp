@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -54,16 +55,26 @@ inline std::vector<std::int32_t> bytes_of(std::string_view text) {
   return out;
 }
 
+/// Each run takes `ms` more.
+inline Script slow(Script script, int ms) {
+  script.before_run = [ms](const StepParams&) -> Result<void> {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return {};
+  };
+  return script;
+}
+
 struct TestServer {
   std::shared_ptr<ScriptedBackend> backend;
   std::shared_ptr<Engine> engine;
   std::unique_ptr<server::Server> server;
 
+  /// `n_contexts`: KV pages for so many full contexts.
   explicit TestServer(Script script = {}, const TextModelOptions& model = test_model(),
-                      server::ServerOptions options = {}) {
+                      server::ServerOptions options = {}, std::uint32_t n_contexts = 8) {
     backend = std::make_shared<ScriptedBackend>(std::move(script));
     EngineOptions engine_options;
-    engine_options.max_sequences = 8;
+    engine_options.max_sequences = n_contexts;
     engine_options.max_outputs = 8;
     engine_options.chunk_tokens = 64;
     engine = scripted_engine(text_model(model), backend, engine_options);

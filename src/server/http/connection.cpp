@@ -1,5 +1,5 @@
 // While a request is being answered the socket is still read: that is how a client that goes away
-// is seen at once.
+// is seen at once. The end of its bytes alone says less: it may still read (half-closed).
 #include "server/http/connection.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +11,8 @@
 #include <exception>
 #include <vector>
 
+#include "server/http/live_exchange.hpp"
+
 namespace cyb::http {
 namespace {
 
@@ -21,23 +23,11 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr std::size_t kMaxPipelinedBytes = 64U << 10;
 constexpr std::size_t kMaxDiscardedBytes = 16U << 20;
 constexpr Milliseconds kLinger{2000};
-
-std::string head_text(const Response& r, bool chunked, bool keep_alive) {
-  std::string out = fmt::format("HTTP/1.1 {} {}\r\n", r.status, status_text(r.status));
-  if (!r.content_type.empty()) out += "Content-Type: " + r.content_type + "\r\n";
-  for (const Header& header : r.headers) out += header.name + ": " + header.value + "\r\n";
-  if (chunked) {
-    out += "Transfer-Encoding: chunked\r\n";
-  }
-  if (!keep_alive) out += "Connection: close\r\n";
-  return out;
-}
+constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
 
 }  // namespace
 
-class LiveExchange;
-
-class Connection final : public std::enable_shared_from_this<Connection> {
+class Connection final : public AnswerOutput, public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<Shared> shared, std::unique_ptr<Stream> stream,
              std::string local_address)
@@ -48,7 +38,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
         local_address_(std::move(local_address)) {
     ++shared_->n_connections;
   }
-  ~Connection() {
+  ~Connection() override {
     --shared_->n_connections;
     const std::lock_guard lock(shared_->mutex);
     shared_->connections.erase(this);
@@ -64,19 +54,18 @@ class Connection final : public std::enable_shared_from_this<Connection> {
       code ? self->close() : self->read();
     });
   }
-  /// From any thread. `idle_only`: a connection that is answering goes on.
-  void close_soon(bool idle_only) {
+  void close_soon(bool idle_only) override {
     asio::post(stream_->executor(), [self = shared_from_this(), idle_only] {
       if (!idle_only || !self->handling_) self->close();
     });
   }
-  const Shared& shared() const noexcept { return *shared_; }
+  const Shared& shared() const noexcept override { return *shared_; }
 
-  /// From any thread: more of the answer. False: nobody reads it.
-  bool queue(std::string_view text, bool bounded) {
+  bool queue(std::string_view text, bool bounded) override {
     {
       const std::lock_guard lock(mutex_);
       if (dead_) return false;
+      answer_begun_ = true;
       if (bounded && pending_.size() + text.size() > shared_->options.max_pending_bytes) {
         dead_ = true;
       } else {
@@ -91,8 +80,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     asio::post(stream_->executor(), [self = shared_from_this()] { self->flush(); });
     return true;
   }
-  /// From any thread: the answer is complete.
-  void finish(std::string_view text, bool keep_alive) {
+  void finish(std::string_view text, bool keep_alive) override {
     {
       const std::lock_guard lock(mutex_);
       answer_over_ = true;
@@ -134,7 +122,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     if (code) {
       end_of_input_ = true;
       if (lingering_) return close();
-      return handling_ ? tell_gone() : process();
+      return handling_ ? half_closed() : process();
     }
     if (lingering_) {
       discarded_ += n;
@@ -177,7 +165,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
         return false;
       }
     }
-    if (reader_.expects_continue()) queue("HTTP/1.1 100 Continue\r\n\r\n", false);
+    if (reader_.expects_continue()) queue(kInterim, false);
     reader_.accept_body();
     head_begun_ = false;
     in_body_ = true;
@@ -187,7 +175,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void refuse(unsigned status) { send_refusal(shared_->hooks.refuse(status), false); }
   void send_refusal(const Response& response, bool head_only) {
     begin_answer();
-    finish(head_text(response, false, false) +
+    finish(response_head(response, false, false) +
                fmt::format("Content-Length: {}\r\n\r\n", response.body.size()) +
                (head_only ? "" : response.body),
            false);
@@ -196,10 +184,31 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     handling_ = true;
     head_begun_ = in_body_ = false;
     disarm();
+    {
+      const std::lock_guard lock(mutex_);
+      answer_begun_ = false;
+    }
     const std::lock_guard lock(shared_->mutex);
     ++shared_->n_exchanges;
   }
   void dispatch(Request request);
+  void half_closed();
+  /// A client that only reads skips an interim answer (RFC 9110, 15.2), one that is gone resets the
+  /// connection. After the answer's head its own bytes do the same.
+  void probe() {
+    if (!std::exchange(watching_, true)) {
+      stream_->wait_broken([self = shared_from_this()](const Code& code) {
+        if (!code && !self->closed_) self->close();
+      });
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (answer_begun_ || dead_) return;
+      pending_ += kInterim;
+      if (std::exchange(flushing_, true)) return;
+    }
+    flush();
+  }
 
   /// Writes what is pending; at its end looks whether the answer is complete.
   void flush() {
@@ -276,79 +285,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::size_t written_ = 0, discarded_ = 0;
   std::uint64_t timer_number_ = 0;
   bool begun_ = false, reading_ = false, end_of_input_ = false, closed_ = false, lingering_ = false;
+  bool watching_ = false;
   bool handling_ = false, head_begun_ = true, in_body_ = false;
   std::array<char, 4096> bytes_;
 
   std::mutex mutex_;  // guards what follows; the rest belongs to the strand
   std::string pending_;
-  bool flushing_ = false, answer_over_ = false, keep_alive_ = false, dead_ = false;
-};
-
-class LiveExchange final : public Exchange {
- public:
-  LiveExchange(std::shared_ptr<Connection> connection, Request request)
-      : connection_(std::move(connection)), request_(std::move(request)) {}
-  ~LiveExchange() override {
-    if (stage_ == Stage::kNew) respond(connection_->shared().hooks.refuse(500));
-    if (stage_ == Stage::kBegun) cut_off();
-  }
-  LiveExchange(const LiveExchange&) = delete;
-  LiveExchange& operator=(const LiveExchange&) = delete;
-
-  const Request& request() const noexcept override { return request_; }
-  void respond(Response r) override {
-    if (std::exchange(stage_, Stage::kOver) != Stage::kNew) return;
-    std::string text = head_text(r, false, keep_alive());
-    text += fmt::format("Content-Length: {}\r\n\r\n", r.body.size());
-    if (request_.method != "HEAD") text += r.body;
-    connection_->finish(text, keep_alive());
-  }
-  void begin(Response r) override {
-    if (std::exchange(stage_, Stage::kBegun) != Stage::kNew) return;
-    chunked_ = request_.version == 11;
-    keep_alive_ &= chunked_;
-    connection_->queue(head_text(r, chunked_, keep_alive()) + "\r\n" + framed(r.body), true);
-  }
-  bool write(std::string_view piece) override {
-    return stage_ == Stage::kBegun && connection_->queue(framed(piece), true);
-  }
-  void end() override {
-    if (std::exchange(stage_, Stage::kOver) != Stage::kBegun) return;
-    connection_->finish(chunked_ ? "0\r\n\r\n" : "", keep_alive());
-  }
-  void cut_off() override {
-    stage_ = Stage::kOver;
-    connection_->close_soon(false);
-  }
-  void on_gone(std::function<void()> callback) override {
-    const std::lock_guard lock(mutex_);
-    if (gone_ && callback) return callback();
-    callback_ = std::move(callback);
-  }
-  /// The callback runs under the lock, so that on_gone({}) knows it is not running any more.
-  void tell_gone() {
-    const std::lock_guard lock(mutex_);
-    gone_ = true;
-    if (callback_) std::exchange(callback_, nullptr)();
-  }
-
- private:
-  enum class Stage : std::uint8_t { kNew, kBegun, kOver };
-  bool keep_alive() const noexcept {
-    return keep_alive_ && request_.keep_alive && !connection_->shared().closing.load();
-  }
-  std::string framed(std::string_view piece) const {
-    if (!chunked_ || piece.empty()) return std::string(piece);
-    return fmt::format("{:x}\r\n{}\r\n", piece.size(), piece);
-  }
-
-  std::shared_ptr<Connection> connection_;
-  Request request_;
-  bool chunked_ = false, keep_alive_ = true;
-  Stage stage_ = Stage::kNew;
-  std::mutex mutex_;  // guards what follows
-  std::function<void()> callback_;
-  bool gone_ = false;
+  bool flushing_ = false, answer_begun_ = false, answer_over_ = false, keep_alive_ = false,
+       dead_ = false;
 };
 
 void Connection::dispatch(Request request) {
@@ -364,7 +308,14 @@ void Connection::dispatch(Request request) {
     }
   });
   if (!taken) exchange->respond(shared_->hooks.refuse(503));
-  if (end_of_input_) tell_gone();
+  if (end_of_input_) half_closed();
+}
+
+/// To HTTP/1.0 nothing can be said before the answer: such a client counts as gone.
+void Connection::half_closed() {
+  const auto exchange = current_.lock();
+  if (exchange && exchange->request().version == 10) return exchange->tell_gone();
+  probe();
 }
 
 void Connection::tell_gone() {

@@ -1,6 +1,8 @@
 // Small look-ups; no parsing.
 #include "server/http/message.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace cyb::http {
@@ -52,6 +54,16 @@ std::string_view status_text(unsigned status) noexcept {
     if (code == status) return text;
   }
   return "";
+}
+
+std::string response_head(const Response& response, bool chunked, bool keep_alive) {
+  std::string out =
+      fmt::format("HTTP/1.1 {} {}\r\n", response.status, status_text(response.status));
+  if (!response.content_type.empty()) out += "Content-Type: " + response.content_type + "\r\n";
+  for (const Header& header : response.headers) out += header.name + ": " + header.value + "\r\n";
+  if (chunked) out += "Transfer-Encoding: chunked\r\n";
+  if (!keep_alive) out += "Connection: close\r\n";
+  return out;
 }
 
 }  // namespace cyb::http

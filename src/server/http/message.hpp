@@ -42,6 +42,8 @@ struct Response {
 
 /// "Not Found" of 404; "" of a status that the server never sends.
 std::string_view status_text(unsigned status) noexcept;
+/// Status line and headers, without Content-Length and the empty line.
+std::string response_head(const Response& response, bool chunked, bool keep_alive);
 /// ASCII, any case.
 bool same_name(std::string_view a, std::string_view b) noexcept;
 

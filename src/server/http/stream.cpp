@@ -55,6 +55,10 @@ class TlsStream final : public Stream {
 
 }  // namespace
 
+void Stream::wait_broken(Begun done) {
+  socket().async_wait(Socket::wait_error, std::move(done));
+}
+
 void Stream::close() {
   Code code;
   socket().close(code);

@@ -30,7 +30,9 @@ class Stream {
   virtual void write_some(boost::asio::const_buffer from, Moved done) = 0;
   /// Tells the other side that nothing more is sent; `owner` lives until that is out.
   virtual void end_of_output(std::shared_ptr<void> owner) = 0;
-  /// Reads and writes under way end with an error.
+  /// Without a code: the connection broke, in both directions. It may have before.
+  void wait_broken(Begun done);
+  /// Reads, writes and waits under way end with an error.
   void close();
 
  protected:
