@@ -22,6 +22,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTogether{200};
+/// There is a terminal that controls the program.
+bool has_terminal() noexcept {
+  const int fd = ::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
 constexpr int kExitWithoutWork = 5;  // cancelled, as a command that was asked would say
 
 }  // namespace
@@ -31,13 +38,23 @@ struct Interrupts::Impl {
   std::stop_source source;  // of the work at hand
   bool asked = false;       // it was asked to stop
   Clock::time_point asked_at{};
-  std::function<void()> cleanup;
+  std::function<void()> cleanup, hangup;
+  const bool had_terminal = has_terminal();
   std::atomic<bool> terminating{false}, finished{false};
   std::array<int, 2> wake{-1, -1};
   sigset_t signals{};
   std::thread thread;
 
+  /// True: SIGHUP was no end.
+  bool on_hangup() {
+    const std::lock_guard lock(mutex);
+    if (!hangup || (had_terminal && !has_terminal())) return false;
+    hangup();
+    return true;
+  }
+
   void on_signal(int signal) {
+    if (signal == SIGHUP && on_hangup()) return;
     if (signal != SIGINT) terminating.store(true);
     const std::lock_guard lock(mutex);
     if (asked && Clock::now() - asked_at < kTogether) return;
@@ -99,6 +116,11 @@ void Interrupts::stop() {
 void Interrupts::set_cleanup(std::function<void()> cleanup) {
   const std::lock_guard lock(impl_->mutex);
   impl_->cleanup = std::move(cleanup);
+}
+
+void Interrupts::on_hangup(std::function<void()> callback) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->hangup = std::move(callback);
 }
 
 bool Interrupts::terminating() const noexcept {

@@ -27,6 +27,10 @@ class Interrupts {
   /// True once SIGTERM or SIGHUP came: finish instead of asking for more input.
   bool terminating() const noexcept;
 
+  /// What SIGHUP means instead of an end, on the thread of the signals; empty: the end. Where the
+  /// terminal that the program was started from is gone it is the end in any case.
+  void on_hangup(std::function<void()> callback);
+
   /// What to put right before a signal ends the program, such as the terminal; empty: nothing.
   void set_cleanup(std::function<void()> cleanup);
 

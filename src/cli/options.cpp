@@ -107,16 +107,15 @@ void Options::optional_text(const std::string& names, std::optional<std::string>
 
 void Options::texts(const std::string& names, std::vector<std::string>& target,
                     const std::string& value, const std::string& help) {
-  if (!names.starts_with('-')) {
-    app_.add_option(names, target, help)->check(not_empty())->type_name("");
-    return;
-  }
-  app_.add_option_function<std::string>(
-          names, [&target](const std::string& text) { target.push_back(text); }, help)
-      ->check(not_empty())
+  const auto take = [&target](const CLI::results_t& texts) {
+    target = texts;
+    return true;
+  };
+  CLI::Option* option = app_.add_option(names, take, help);
+  if (!names.starts_with('-')) option->expected(-1);
+  option->check(not_empty())
       ->type_name(value)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->trigger_on_parse();
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void Options::flag(const std::string& names, bool& target, const std::string& help) {

@@ -17,9 +17,13 @@ class App;
 
 namespace cyb::cli {
 
+class OptionValues;
+
 class Options {
  public:
   explicit Options(CLI::App& app) : app_(app) {}
+  /// Of all options of the command, also those that are declared later.
+  OptionValues values() const;
 
   /// A required argument; the empty text is refused.
   void positional(const std::string& name, std::string& target, const std::string& help);

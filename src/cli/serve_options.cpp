@@ -52,6 +52,10 @@ void ServeOptions::declare(Options& options) {
       "store; NAME=MODEL says what clients call it. Of several the first answers requests "
       "that name none");
   options.flag("--openapi", openapi, "Print the OpenAPI file of the server and end");
+  options.optional_text("--config", config, "FILE",
+                        "TOML with these options by their names; SIGHUP reads it again");
+  options.flag("--print-config", print_config,
+               "Print what counts as TOML, with where it comes from, and end");
   options.text("--host", host, "H", "Address to listen on (default: 127.0.0.1)");
   options.integer("--port", port, {0, 65535}, "P", "Port; 0: any that is free (default: 8080)");
   options.optional_text("--unix", unix_path, "PATH",

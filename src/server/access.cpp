@@ -2,6 +2,7 @@
 #include "server/access.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cyb::server {
 namespace {
@@ -40,15 +41,6 @@ bool same_digest(const Digest& a, const Digest& b) noexcept {
   return difference == 0;
 }
 
-/// Number of the key among `keys`, from 1; 0 where it is none.
-std::size_t find_key(const Digest& given, const std::vector<Digest>& keys) noexcept {
-  std::size_t number = 0;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (same_digest(given, keys[i])) number = i + 1;
-  }
-  return number;
-}
-
 }  // namespace
 
 Result<std::vector<Digest>> read_keys(std::string_view text, std::string_view path) {
@@ -69,24 +61,46 @@ Result<std::vector<Digest>> read_keys(std::string_view text, std::string_view pa
   return keys;
 }
 
-bool Access::knows_host(std::string_view host, const http::RequestHead& head) const {
-  static constexpr std::string_view kLoopback[] = {"localhost", "127.0.0.1", "::1"};
-  const auto same = [host](std::string_view name) { return http::same_name(name, host); };
-  return std::ranges::any_of(kLoopback, same) || same(options_.host) || same(head.local_address) ||
-         std::ranges::any_of(options_.more_hosts, same);
+Access::Access(AccessOptions options) {
+  rules_ = std::make_shared<Rules>(Rules{options.host, {}, {}, {}});
+  renew(std::move(options));
 }
 
-std::optional<ApiError> Access::check_host(const http::RequestHead& head) const {
+void Access::renew(AccessOptions options) {
+  const std::lock_guard lock(mutex_);
+  auto rules = std::make_shared<Rules>(
+      Rules{rules_->host, std::move(options.more_hosts), {}, std::move(options.admin_keys)});
+  for (const Digest& key : options.keys) {
+    auto known = std::ranges::find(known_, key);
+    if (known == known_.end()) known = known_.insert(known_.end(), key);
+    rules->keys.emplace_back(key, static_cast<std::size_t>(known - known_.begin()) + 1);
+  }
+  rules_ = std::move(rules);
+}
+
+std::shared_ptr<const Access::Rules> Access::rules() const {
+  const std::lock_guard lock(mutex_);
+  return rules_;
+}
+
+bool Access::knows_host(const Rules& rules, std::string_view host, const http::RequestHead& head) {
+  static constexpr std::string_view kLoopback[] = {"localhost", "127.0.0.1", "::1"};
+  const auto same = [host](std::string_view name) { return http::same_name(name, host); };
+  return std::ranges::any_of(kLoopback, same) || same(rules.host) || same(head.local_address) ||
+         std::ranges::any_of(rules.more_hosts, same);
+}
+
+std::optional<ApiError> Access::check_host(const Rules& rules, const http::RequestHead& head) {
   const auto hosts = head.values("host");
   if (hosts.empty() && head.version == 10) return std::nullopt;
   if (hosts.size() != 1) return ApiError{400, "One Host header is needed.", "bad_host"};
   const auto name = host_name(hosts[0]);
   if (!name) return ApiError{400, "The Host header is malformed.", "bad_host"};
-  if (knows_host(*name, head)) return std::nullopt;
+  if (knows_host(rules, *name, head)) return std::nullopt;
   return ApiError{403, "This server does not answer to that Host.", "host_not_allowed"};
 }
 
-std::optional<ApiError> Access::check_origin(const http::RequestHead& head) const {
+std::optional<ApiError> Access::check_origin(const http::RequestHead& head) {
   for (std::string_view origin : head.values("origin")) {
     const ApiError refused{403, "Requests of other origins are not allowed.", "origin_not_allowed"};
     if (origin.starts_with("http://")) {
@@ -112,22 +126,34 @@ std::optional<Digest> Access::given_key(const http::RequestHead& head) {
 }
 
 std::size_t Access::key_number(const http::RequestHead& head) const {
+  return key_number(*rules(), head);
+}
+
+std::size_t Access::key_number(const Rules& rules, const http::RequestHead& head) {
   const auto given = given_key(head);
-  return given ? find_key(*given, options_.keys) : 0;
+  std::size_t number = 0;
+  for (const auto& [key, own] : rules.keys) {
+    if (given && same_digest(*given, key)) number = own;
+  }
+  return number;
 }
 
 std::optional<ApiError> Access::check_admin(const http::RequestHead& head) const {
-  if (options_.keys.empty()) return std::nullopt;
+  const auto rules = this->rules();
+  if (rules->keys.empty()) return std::nullopt;
   const auto given = given_key(head);
-  if (given && find_key(*given, options_.admin_keys) != 0) return std::nullopt;
+  bool found = false;
+  for (const Digest& key : rules->admin_keys) found |= given && same_digest(*given, key);
+  if (found) return std::nullopt;
   return ApiError{403, "Models are loaded and unloaded with an admin key (--admin-key-file).",
                   "admin_key_required"};
 }
 
 std::optional<ApiError> Access::check(const http::RequestHead& head, bool open) const {
-  if (auto error = check_host(head)) return error;
+  const auto rules = this->rules();
+  if (auto error = check_host(*rules, head)) return error;
   if (auto error = check_origin(head)) return error;
-  if (!open && !options_.keys.empty() && key_number(head) == 0) {
+  if (!open && !rules->keys.empty() && key_number(*rules, head) == 0) {
     return ApiError{401, "A valid API key is needed: Authorization: Bearer KEY.",
                     "invalid_api_key"};
   }

@@ -2,9 +2,12 @@
 // type.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/hash.hpp"
@@ -25,10 +28,14 @@ struct AccessOptions {
 /// a key shorter than 16 bytes or with white space. `path` names the file in errors alone.
 Result<std::vector<Digest>> read_keys(std::string_view text, std::string_view path);
 
+/// Thread-safe.
 class Access {
  public:
-  explicit Access(AccessOptions options) : options_(std::move(options)) {}
+  explicit Access(AccessOptions options);
 
+  /// Further names and keys from now on, instead of those before; the host stays. A key that stays
+  /// keeps its number, and no number is given twice.
+  void renew(AccessOptions options);
   /// The error that refuses a request, by its head alone. `open`: the route needs no key.
   std::optional<ApiError> check(const http::RequestHead& head, bool open) const;
   /// Number of the key that the request carries, from 1; 0 for none. In constant time.
@@ -40,11 +47,21 @@ class Access {
  private:
   /// Of the key that the request carries; nullopt where it carries none.
   static std::optional<Digest> given_key(const http::RequestHead& head);
-  bool knows_host(std::string_view host, const http::RequestHead& head) const;
-  std::optional<ApiError> check_host(const http::RequestHead& head) const;
-  std::optional<ApiError> check_origin(const http::RequestHead& head) const;
+  struct Rules {
+    std::string host;
+    std::vector<std::string> more_hosts;
+    std::vector<std::pair<Digest, std::size_t>> keys;  // with their numbers
+    std::vector<Digest> admin_keys;
+  };
+  static std::size_t key_number(const Rules& rules, const http::RequestHead& head);
+  static bool knows_host(const Rules& rules, std::string_view host, const http::RequestHead& head);
+  static std::optional<ApiError> check_host(const Rules& rules, const http::RequestHead& head);
+  static std::optional<ApiError> check_origin(const http::RequestHead& head);
+  std::shared_ptr<const Rules> rules() const;
 
-  AccessOptions options_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::shared_ptr<const Rules> rules_;
+  std::vector<Digest> known_;  // keys that have a number
 };
 
 }  // namespace cyb::server

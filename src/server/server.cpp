@@ -12,24 +12,27 @@ namespace {
 constexpr std::size_t kMaxWork = 1024;  // requests that wait for a worker
 constexpr std::chrono::seconds kLastAnswers{30};
 
+Result<void> check_reach(const ServerOptions& options) {
+  const bool open = options.service.access.keys.empty();
+  const bool reached = options.http.unix_path.empty() && !http::is_loopback_host(options.http.host);
+  if (!open || !reached) return {};
+  return fail(invalid_input(fmt::format(
+      "others reach this server at \"{}\": it needs keys (--api-key-file), or a loopback host",
+      options.http.host)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(std::shared_ptr<Engine> engine,
                                               ServerOptions options) {
-  auto shelf = ModelShelf::of(std::move(engine), options.service.model_name,
-                              options.service.scheduler);
+  auto shelf =
+      ModelShelf::of(std::move(engine), options.service.model_name, options.service.scheduler);
   return start(std::move(shelf), std::move(options));
 }
 
 Result<std::unique_ptr<Server>> Server::start(std::unique_ptr<ModelShelf> shelf,
                                               ServerOptions options) {
-  const bool open = options.service.access.keys.empty();
-  const bool reached = options.http.unix_path.empty() && !http::is_loopback_host(options.http.host);
-  if (open && reached) {
-    return fail(invalid_input(fmt::format(
-        "others reach this server at \"{}\": it needs keys (--api-key-file), or a loopback host",
-        options.http.host)));
-  }
+  CYB_TRY(check_reach(options));
   std::unique_ptr<Server> out(new Server());
   out->host_ = options.http.host;
   out->unix_path_ = options.http.unix_path;
@@ -61,6 +64,13 @@ std::string Server::address() const {
   if (!unix_path_.empty()) return "unix:" + unix_path_;
   return fmt::format("{}://{}{}{}:{}", tls_ ? "https" : "http", v6 ? "[" : "", host_, v6 ? "]" : "",
                      port());
+}
+
+Result<void> Server::renew(const ServerOptions& options) {
+  CYB_TRY(check_reach(options));
+  CYB_TRY(http_->renew_certificate(options.http.tls_certificate, options.http.tls_key));
+  service_->access().renew(options.service.access);
+  return {};
 }
 
 bool Server::drain(std::stop_token stop) {

@@ -33,6 +33,9 @@ class Server {
   std::uint16_t port() const noexcept { return http_->port(); }
   /// "http://127.0.0.1:8080", "unix:/run/cyb-llm.sock"
   std::string address() const;
+  /// Keys, further hosts and the TLS certificate of `options` for what comes from now on; nothing
+  /// else of them is looked at, and no connection ends. Errors: as start(); then all is as before.
+  Result<void> renew(const ServerOptions& options);
   Service& service() noexcept { return *service_; }
   /// Takes no more requests and returns when the last answer is out; false where `stop` was asked
   /// for first, or a client did not read.

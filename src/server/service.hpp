@@ -87,7 +87,7 @@ class Service {
   void record(const Call& call, unsigned status);
 
   ModelShelf& shelf() noexcept { return *shelf_; }
-  const Access& access() const noexcept { return access_; }
+  Access& access() noexcept { return access_; }
   Metrics& metrics() noexcept { return metrics_; }
   const GrammarCache& grammars() const noexcept { return grammars_; }
   http::WorkerPool& workers() noexcept { return workers_; }
@@ -101,7 +101,9 @@ class Service {
   std::string new_id(std::string_view prefix);
   /// Before set_ready().
   void set_connections(std::function<std::uint32_t()> count) { n_connections_ = std::move(count); }
-  std::uint32_t n_connections() const { return ready_.load() && n_connections_ ? n_connections_() : 0; }
+  std::uint32_t n_connections() const {
+    return ready_.load() && n_connections_ ? n_connections_() : 0;
+  }
   bool ready() const noexcept { return ready_.load(); }
   void set_ready(bool ready) noexcept { ready_ = ready; }
   /// Cancels what is left; afterwards no event comes any more.

@@ -92,6 +92,10 @@ std::uint32_t HttpServer::n_connections() const noexcept {
   return impl_->shared->n_connections.load();
 }
 
+Result<void> HttpServer::renew_certificate(const std::string& certificate, const std::string& key) {
+  return impl_->listener->renew_certificate(certificate, key);
+}
+
 void HttpServer::close_listener() {
   impl_->shared->closing = true;
   asio::post(impl_->shared->io, [impl = impl_.get()] { impl->stop_listening(); });

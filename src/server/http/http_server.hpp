@@ -54,6 +54,9 @@ class HttpServer {
 
   std::uint16_t port() const noexcept;
   std::uint32_t n_connections() const noexcept;
+  /// For connections from now on; PEM files. Nothing happens where the server has no TLS. Errors:
+  /// as start(); then the old one stays.
+  Result<void> renew_certificate(const std::string& certificate, const std::string& key);
   /// Takes no more connections; those that are open close after their answer, idle ones now.
   void close_listener();
   /// After close_listener(): until the last answer is out, or `most` is over.

@@ -8,6 +8,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/strand.hpp>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -23,29 +24,55 @@ using Tls = asio::ssl::context;
 constexpr std::size_t kMaxUnixPath = 107;  // bytes of sockaddr_un::sun_path, without the zero
 
 /// Null where no certificate is named.
-Result<std::unique_ptr<Tls>> make_tls(const HttpOptions& options) {
-  if (options.tls_certificate.empty()) return std::unique_ptr<Tls>();
+Result<std::unique_ptr<Tls>> make_tls(const std::string& certificate, const std::string& key) {
+  if (certificate.empty()) return std::unique_ptr<Tls>();
   auto tls = std::make_unique<Tls>(Tls::tls_server);
   ::SSL_CTX_set_min_proto_version(tls->native_handle(), TLS1_2_VERSION);
   Code code;
-  tls->use_certificate_chain_file(options.tls_certificate, code);
+  tls->use_certificate_chain_file(certificate, code);
   if (code) {
-    return fail(invalid_input(fmt::format("\"{}\" holds no certificate chain in PEM: {}",
-                                          options.tls_certificate, code.message())));
+    return fail(invalid_input(
+        fmt::format("\"{}\" holds no certificate chain in PEM: {}", certificate, code.message())));
   }
-  tls->use_private_key_file(options.tls_key, Tls::pem, code);
+  tls->use_private_key_file(key, Tls::pem, code);
   if (code) {
-    return fail(
-        invalid_input(fmt::format("\"{}\" holds no private key of \"{}\" in PEM: {}",
-                                  options.tls_key, options.tls_certificate, code.message())));
+    return fail(invalid_input(fmt::format("\"{}\" holds no private key of \"{}\" in PEM: {}", key,
+                                          certificate, code.message())));
   }
   return tls;
 }
 
-class TcpListener final : public Listener {
+class TlsListener : public Listener {
+ public:
+  explicit TlsListener(std::unique_ptr<Tls> tls) : tls_(std::move(tls)) {}
+  Result<void> renew_certificate(const std::string& certificate, const std::string& key) override {
+    const std::lock_guard lock(mutex_);
+    if (tls_ == nullptr) return {};
+    CYB_ASSIGN(std::unique_ptr<Tls> tls, make_tls(certificate, key));
+    if (tls == nullptr) return fail(invalid_input("a server with TLS needs a certificate"));
+    tls_ = std::move(tls);
+    return {};
+  }
+
+ protected:
+  /// A stream counts as an owner of the certificate that it began with.
+  std::unique_ptr<Stream> stream(Socket socket) {
+    const std::lock_guard lock(mutex_);
+    return make_stream(std::move(socket), tls_.get());
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::unique_ptr<Tls> tls_;
+};
+
+class TcpListener final : public TlsListener {
  public:
   TcpListener(asio::io_context& io, std::unique_ptr<Tls> tls, int send_buffer_bytes)
-      : io_(io), acceptor_(io), tls_(std::move(tls)), send_buffer_bytes_(send_buffer_bytes) {}
+      : TlsListener(std::move(tls)),
+        io_(io),
+        acceptor_(io),
+        send_buffer_bytes_(send_buffer_bytes) {}
 
   Result<void> listen(const HttpOptions& options) {
     Code code;
@@ -73,7 +100,7 @@ class TcpListener final : public Listener {
       }
       const auto local = socket.local_endpoint(ignored);
       std::string address = ignored ? "" : local.address().to_string();
-      done({}, make_stream(Socket(std::move(socket)), tls_.get()), std::move(address));
+      done({}, stream(Socket(std::move(socket))), std::move(address));
     });
   }
   void close() override {
@@ -85,7 +112,6 @@ class TcpListener final : public Listener {
  private:
   asio::io_context& io_;
   Tcp::acceptor acceptor_;
-  std::unique_ptr<Tls> tls_;
   int send_buffer_bytes_;
   std::uint16_t port_ = 0;
 };
@@ -107,10 +133,10 @@ Result<void> clear_path(asio::io_context& io, const std::string& path) {
   return {};
 }
 
-class UnixListener final : public Listener {
+class UnixListener final : public TlsListener {
  public:
   UnixListener(asio::io_context& io, std::unique_ptr<Tls> tls)
-      : io_(io), acceptor_(io), tls_(std::move(tls)) {}
+      : TlsListener(std::move(tls)), io_(io), acceptor_(io) {}
   ~UnixListener() override { close(); }
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
@@ -137,7 +163,7 @@ class UnixListener final : public Listener {
     acceptor_.async_accept(asio::make_strand(io_),
                            [this, done = std::move(done)](const Code& code, Local::socket socket) {
                              if (code) return done(code, nullptr, "");
-                             done({}, make_stream(Socket(std::move(socket)), tls_.get()), "");
+                             done({}, stream(Socket(std::move(socket))), "");
                            });
   }
   void close() override {
@@ -149,14 +175,13 @@ class UnixListener final : public Listener {
  private:
   asio::io_context& io_;
   Local::acceptor acceptor_;
-  std::unique_ptr<Tls> tls_;
   std::string path_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& io, const HttpOptions& options) {
-  CYB_ASSIGN(std::unique_ptr<Tls> tls, make_tls(options));
+  CYB_ASSIGN(std::unique_ptr<Tls> tls, make_tls(options.tls_certificate, options.tls_key));
   if (!options.unix_path.empty()) {
     auto out = std::make_unique<UnixListener>(io, std::move(tls));
     CYB_TRY(out->listen(options.unix_path));

@@ -30,6 +30,9 @@ class Listener {
   virtual void accept(Accepted done) = 0;
   virtual void close() = 0;
   virtual std::uint16_t port() const noexcept { return 0; }
+  /// From any thread, while connections come in.
+  virtual Result<void> renew_certificate(const std::string& certificate,
+                                         const std::string& key) = 0;
 };
 
 }  // namespace cyb::http

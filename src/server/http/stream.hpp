@@ -39,7 +39,7 @@ class Stream {
   virtual Socket& socket() = 0;
 };
 
-/// `tls` null: in the clear; it must outlive the stream.
+/// `tls` null: in the clear. The stream shares OpenSSL's own context, so `tls` itself may go.
 std::unique_ptr<Stream> make_stream(Socket socket, boost::asio::ssl::context* tls);
 
 }  // namespace cyb::http
