@@ -196,8 +196,7 @@ Said stream(const Case& c, const GenerateResult& result) {
     if (over) break;
     at = end;
   }
-  read_events(c,
-              shape->finish({.reason = result.finish_reason, .tool_calls = choice.has_calls()}),
+  read_events(c, shape->finish({.reason = result.finish_reason, .tool_calls = choice.has_calls()}),
               said);
   const Answer answer = split_answer(c.split, new_id(), result);
   read_events(c, shape->end({&answer, 1}), said);
@@ -223,7 +222,10 @@ Said whole(const Case& c, const GenerateResult& result) {
 /// text is cut; the rest is what the model writes.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 3 || size > 65536) return 0;
-  Case c{static_cast<Api>(data[0] % 5U), (data[0] & 128U) != 0, (data[0] & 64U) != 0, {},
+  Case c{static_cast<Api>(data[0] % 5U),
+         (data[0] & 128U) != 0,
+         (data[0] & 64U) != 0,
+         {},
          1U + data[2] % 32U};
   const auto formats = tool_formats();
   const std::size_t pick = data[1] % (formats.size() + 1);

@@ -1,4 +1,5 @@
-// Requests of a connection: however the bytes are cut, the same requests come out; what was taken as one request has one framing, and nothing is held without a bound.
+// Requests of a connection: however the bytes are cut, the same requests come out; what was taken
+// as one request has one framing, and nothing is held without a bound.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -36,7 +36,8 @@ std::vector<OptionInfo> OptionValues::all() const {
   for (const CLI::Option* option : app_->get_options()) {
     if (option == app_->get_help_ptr()) continue;
     out.push_back({name_of(*option), option->get_description(), option->get_expected_max() == 0,
-                   option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll});
+                   option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll,
+                   option->get_name(option->get_positional())});
   }
   return out;
 }

@@ -16,6 +16,7 @@ struct OptionInfo {
   std::string name;  // "port" of --port, "model" of MODEL
   std::string help;
   bool flag = false, list = false;
+  std::string given_as{};  // "--port", "MODEL"
 };
 
 class OptionValues {

@@ -147,7 +147,7 @@ Settings given_settings(const OptionValues& options, const SettingNames& names) 
   for (const OptionInfo& option : options.all()) {
     auto values = options.given(option.name);
     if (values.empty() || !takes_part(names, option.name)) continue;
-    out.push_back({option.name, std::move(values), "--" + option.name});
+    out.push_back({option.name, std::move(values), option.given_as});
   }
   return out;
 }
@@ -187,7 +187,12 @@ Result<Settings> environment_settings(const OptionValues& options, const Setting
 
 Result<Settings> file_settings(std::string_view text, const std::string& path,
                                const OptionValues& options, const SettingNames& names) {
-  CYB_ASSIGN(const ConfigTable table, parse_toml(text, path));
+  auto parsed = parse_toml(text, path);
+  if (!parsed) {
+    Error error = std::move(parsed).error();
+    return fail(error.text().starts_with(path) ? std::move(error) : std::move(error).in(path));
+  }
+  const ConfigTable& table = *parsed;
   const std::vector<OptionInfo> all = options.all();
   Settings out;
   for (const auto& [key, value] : table.items()) {
@@ -211,7 +216,6 @@ Result<Settings> apply_settings(OptionValues options, const std::vector<Settings
     for (const Setting& setting : settings) {
       if (std::ranges::find(out, setting.name, &Setting::name) != out.end()) continue;
       if (auto set = options.set(setting.name, setting.values); !set) {
-        if (setting.origin.starts_with("--")) return fail(std::move(set).error());
         return fail(usage_error(setting.origin + ": " + set.error().message()));
       }
       out.push_back(setting);

@@ -89,7 +89,7 @@ TEST(Settings, MistakesAreNamedWithTheirPlace) {
   expect("port = 65536\n", "f.toml, line 1: ");
   expect("port = 65536\n", "\"65536\" is not a whole number from 0 to 65535");
   expect("host = \"\"\n", "the empty text is no value");
-  expect("port = 1\nport = 2\n", "f.toml");
+  expect("port = 1\nport = 2\n", "f.toml: duplicate key \"port\"");
   expect("port = \n", "f.toml: TOML error at line 1");
 }
 

@@ -36,6 +36,7 @@ def said(words):
         with open("errors", "rb") as file: text = file.read().decode()
         if words in text: return True
         time.sleep(0.02)
+    process.kill()
     raise SystemExit("not said: " + words + "\n" + text)
 def need(condition, what):
     if not condition: process.kill(); raise SystemExit("wrong: " + what)
@@ -62,7 +63,7 @@ need(ask(A, connection=kept)[0] == 200, "the connection stays")
 write("serve.toml", open("serve.toml").read() + "prot = 1\n")
 write("keys", C + "\n")
 process.send_signal(signal.SIGHUP)
-said('SIGHUP: all stays as it was: input: serve.toml, line ')
+said('SIGHUP: all stays as it was: serve.toml, line 7: unknown key "prot"')
 need(ask(B)[0] == 200 and ask(C)[0] == 401, "a broken file changes nothing")
 write("serve.toml", open("serve.toml").read().replace("prot = 1\n", ""))
 process.send_signal(signal.SIGHUP)

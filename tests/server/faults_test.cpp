@@ -167,8 +167,8 @@ class Killer {
     ASSERT_TRUE(gone(0));
     const auto runs = [&](Client&) { return server_.stats().running == 1; };
     for (std::size_t i = 0; i < each; ++i) {
-      kill_one(i, kLong, runs);                                                   // prefill
-      kill_one(i, kStream, runs);                                                 // decode
+      kill_one(i, kLong, runs);                                                // prefill
+      kill_one(i, kStream, runs);                                              // decode
       kill_one(i, kStream, [](Client& c) { return c.wait_for("\n\n\r\n"); });  // after a chunk
       kill_one(i, kWhole, runs);
     }

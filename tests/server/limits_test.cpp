@@ -58,7 +58,8 @@ TEST(ServerLimits, CostlyGrammarsAreRefusedOrRight) {
   numbers["minItems"] = 10;
   numbers["maxItems"] = 1000;
   const TestServer closing(prefers(']'), test_model(true, 4096));
-  const Json choice = closing.chat({{"response_format", schema_format(numbers)}}).json()["choices"][0];
+  const Json choice =
+      closing.chat({{"response_format", schema_format(numbers)}}).json()["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "stop") << choice;
   EXPECT_GE(Json::parse(choice["message"]["content"].get<std::string>()).size(), 10u);
 }

@@ -29,8 +29,8 @@ std::string malformed(std::mt19937& random) {
     case 2:
       return start + "X: " + std::string(40000, 'a') + "\r\n\r\n";
     case 3:
-      return post_text("/v1/completions", std::string("{\"prompt\": ") + "[{\"x" +
-                                              std::string(pick(2000), '['));
+      return post_text("/v1/completions",
+                       std::string("{\"prompt\": ") + "[{\"x" + std::string(pick(2000), '['));
     case 4:
       return json + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n";
     case 5:

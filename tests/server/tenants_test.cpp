@@ -15,8 +15,7 @@ const std::array<std::string, 2> kKeys = {"0123456789abcdef", "fedcba9876543210"
 
 server::ServerOptions keyed() {
   server::ServerOptions options;
-  options.service.access.keys =
-      value(server::read_keys(kKeys[0] + "\n" + kKeys[1] + "\n", "keys"));
+  options.service.access.keys = value(server::read_keys(kKeys[0] + "\n" + kKeys[1] + "\n", "keys"));
   return options;
 }
 
