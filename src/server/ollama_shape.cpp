@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json_text.hpp"
@@ -19,9 +20,11 @@ std::int64_t nanoseconds(double ms) noexcept {
   return std::isfinite(ms) && ms > 0 ? static_cast<std::int64_t>(ms * 1e6) : 0;
 }
 
+/// A call that was cut off has no whole object to show: it is left out, done_reason says "length".
 std::string calls_json(std::span<const ToolCall> calls) {
   std::string out;
   for (const ToolCall& call : calls) {
+    if (!call.arguments.empty() && !nlohmann::json::accept(call.arguments)) continue;
     out += fmt::format(R"({}{{"function":{{"name":{},"arguments":{}}}}})", out.empty() ? "" : ",",
                        json_quote(call.name), call.arguments.empty() ? "{}" : call.arguments);
   }
@@ -73,7 +76,8 @@ class OllamaShape final : public AnswerShape {
     out += chat_ ? R"("message":{"role":"assistant","content":)" : R"("response":)";
     out += json_quote(content);
     if (!reasoning.empty()) out += R"(,"thinking":)" + json_quote(reasoning);
-    if (!calls.empty()) out += R"(,"tool_calls":[)" + calls_json(calls) + "]";
+    const std::string shown = calls_json(calls);
+    if (!shown.empty()) out += R"(,"tool_calls":[)" + shown + "]";
     return chat_ ? out + "}" : out;
   }
 
