@@ -81,7 +81,10 @@ class ResponsesShape final : public AnswerShape {
       out += open(ItemKind::kReasoning);
       out += text_delta("response.reasoning_text.delta", piece.reasoning, "");
     }
-    if (!piece.content.empty() || !piece.tokens.empty()) {
+    // Tokens without text end no other item: they are those of reasoning or of a call.
+    const bool other = !piece.reasoning.empty() || !piece.tool_calls.empty() ||
+                       open_.kind == ItemKind::kReasoning || open_.kind == ItemKind::kCall;
+    if (!piece.content.empty() || (!piece.tokens.empty() && !other)) {
       out += open(ItemKind::kMessage);
       const std::string logprobs =
           frame_.logprobs ? token_objects(frame_.tokenizer, piece.tokens) : "";
