@@ -6,7 +6,8 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(Boost 1.81 REQUIRED)  # headers alone: Asio and Beast's HTTP parser
-find_package(OpenSSL 3.0 REQUIRED)  # TLS of the server
+find_package(OpenSSL 3.0 REQUIRED)  # TLS of the server; SHA-256
+find_package(CURL 7.85 REQUIRED)  # `pull`
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng)

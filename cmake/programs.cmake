@@ -13,7 +13,8 @@ target_include_directories(cyb PRIVATE src PUBLIC $<BUILD_INTERFACE:${CMAKE_CURR
 target_link_libraries(cyb PRIVATE cyb_flags cyb_api cyb_runtime cyb_import cyb_paths cyb_text cyb_backends cyb_model cyb_ops
                       cyb_tensor cyb_base)
 # Only the C ABI leaves the library: symbols of the static libraries inside stay hidden.
-target_link_options(cyb PRIVATE -Wl,--exclude-libs,ALL)
+# --as-needed: `pull` is the program's alone, so the library does not need libcurl.
+target_link_options(cyb PRIVATE -Wl,--exclude-libs,ALL,--as-needed)
 if(NOT CYB_SANITIZE)
   target_link_options(cyb PRIVATE -Wl,--no-undefined)
 endif()

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/file.hpp"
@@ -209,18 +211,23 @@ Result<void> AtomicFile::write_at(std::uint64_t offset, std::span<const std::byt
 Result<void> AtomicFile::commit() {
   if (fd_ < 0) return fail(io_error(path_, "commit", "already committed"));
   CYB_TRY(flush());
-  if (::fsync(fd_) != 0) return fail(io_errno(path_, "sync", errno));
   if (!has_name(temporary_)) {
     CYB_ASSIGN(temporary_, take_name(path_, [from = temporary_](const char* name) {
                  return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
                }));
   }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return fail(io_errno(path_, "rename into place", errno));
-  }
+  auto renamed = sync_and_rename(fd_, temporary_, path_);
+  std::error_code code;
+  if (!renamed && std::filesystem::exists(temporary_, code)) return renamed;
   forget_temporary(temporary_);
   ::close(std::exchange(fd_, -1));
-  const std::string folder = split(path_).folder;
+  return renamed;
+}
+
+Result<void> sync_and_rename(int fd, const std::string& from, const std::string& to) {
+  if (::fsync(fd) != 0) return fail(io_errno(to, "sync", errno));
+  if (::rename(from.c_str(), to.c_str()) != 0) return fail(io_errno(to, "rename into place", errno));
+  const std::string folder = split(to).folder;
   const int folder_fd =
       ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_fd < 0) return {};  // a folder may be writable but not readable: the data is safe
@@ -228,7 +235,7 @@ Result<void> AtomicFile::commit() {
   const int error = errno;
   ::close(folder_fd);
   // Some file systems cannot sync a folder and say so with EINVAL.
-  if (status != 0 && error != EINVAL) return fail(io_errno(path_, "sync the folder", error));
+  if (status != 0 && error != EINVAL) return fail(io_errno(to, "sync the folder", error));
   return {};
 }
 

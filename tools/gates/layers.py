@@ -6,7 +6,7 @@ import sys
 import source
 
 LAYERS = {"base": 0, "tensor": 1, "ops": 2, "model": 3, "backends": 3, "text": 4, "media": 4, "paths": 4, "import": 5,
-          "runtime": 5, "compile": 5, "server": 6, "api": 6, "cli": 7}
+          "net": 5, "runtime": 5, "compile": 5, "server": 6, "api": 6, "cli": 7}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 MAX_DEPTH = 3  # src/backends/cpu/kernels is the deepest
 
