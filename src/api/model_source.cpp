@@ -93,8 +93,30 @@ ImportOptions import_options(const std::string& name, const SourceOptions& optio
           .encoding = options.encoding};
 }
 
-Result<ImportedModel> import_with_key(const std::string& source, const std::string& name,
-                                      const SourceKey* key, const SourceOptions& options) {
+Result<std::string> find_source_model(const std::string& source, const SourceOptions& options) {
+  const Store store;
+  CYB_ASSIGN(SourceKey key, source_key(source));
+  CYB_ASSIGN(std::optional<StoredModel> known, store.find_source(key));
+  if (!known) {
+    CYB_ASSIGN(key.content, content_of(source, key, options.stop));
+    CYB_ASSIGN(known, store.find_source(key));
+  }
+  if (known) return known->path;
+  if (options.note) options.note(fmt::format("importing {} into the store (once)", source));
+  CYB_ASSIGN(const ImportedModel imported, import_as(source, "", &key, options));
+  return imported.path;
+}
+
+bool looks_like_path(const std::string& what) {
+  const auto ends = [&](std::string_view suffix) { return what.ends_with(suffix); };
+  return what.find('/') != std::string::npos || ends(".model") || ends(".gguf") ||
+         ends(".safetensors") || ends(".onnx");
+}
+
+}  // namespace
+
+Result<ImportedModel> import_as(const std::string& source, const std::string& name,
+                                const SourceKey* key, const SourceOptions& options) {
   Store store;
   CYB_ASSIGN(const std::string staged, store.staging_path());
   ImportedModel imported;
@@ -116,39 +138,17 @@ Result<ImportedModel> import_with_key(const std::string& source, const std::stri
   return imported;
 }
 
-Result<std::string> find_source_model(const std::string& source, const SourceOptions& options) {
-  const Store store;
-  CYB_ASSIGN(SourceKey key, source_key(source));
-  CYB_ASSIGN(std::optional<StoredModel> known, store.find_source(key));
-  if (!known) {
-    CYB_ASSIGN(key.content, content_of(source, key, options.stop));
-    CYB_ASSIGN(known, store.find_source(key));
-  }
-  if (known) return known->path;
-  if (options.note) options.note(fmt::format("importing {} into the store (once)", source));
-  CYB_ASSIGN(const ImportedModel imported, import_with_key(source, "", &key, options));
-  return imported.path;
-}
-
-bool looks_like_path(const std::string& what) {
-  const auto ends = [&](std::string_view suffix) { return what.ends_with(suffix); };
-  return what.find('/') != std::string::npos || ends(".model") || ends(".gguf") ||
-         ends(".safetensors") || ends(".onnx");
-}
-
-}  // namespace
-
 Result<ImportedModel> import_to(const std::string& source, const std::string& out_path,
                                 const std::string& name, const SourceOptions& options) {
   // A tokenizer alone is not what the source would become.
   if (out_path.empty() && options.tokenizer_only) {
-    return import_with_key(source, name, nullptr, options);
+    return import_as(source, name, nullptr, options);
   }
   if (out_path.empty()) {
     CYB_ASSIGN(SourceKey key, source_key(source));
     CYB_ASSIGN(key.content, content_of(source, key, options.stop));
     // With dimensions fixed it is not what the source alone would become.
-    return import_with_key(source, name, options.dims.empty() ? &key : nullptr, options);
+    return import_as(source, name, options.dims.empty() ? &key : nullptr, options);
   }
   std::error_code code;
   if (fs::equivalent(source, out_path, code)) {

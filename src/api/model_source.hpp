@@ -42,6 +42,11 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
 Result<StoredModel> add_to_store(const std::string& file, const std::string& name,
                                  const SourceOptions& options);
 
+/// Imports `source` into the store as what `key` stands for (null: not remembered). Errors: as
+/// import_to.
+Result<ImportedModel> import_as(const std::string& source, const std::string& name,
+                                const SourceKey* key, const SourceOptions& options);
+
 /// Path of the `.model` file that `what` names. A source is looked up by path, size and mtime, then
 /// by the BLAKE3 of its bytes, and imported when neither is known. Errors: Io for a path that does
 /// not exist, InvalidInput for an unknown name, as import_to.

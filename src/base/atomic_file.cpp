@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/rename.hpp"
 
 namespace cyb {
 namespace {

@@ -79,8 +79,6 @@ class AtomicFile {
   std::vector<std::byte> buffer_;  // gathers small writes
 };
 
-/// fsync of `fd` (open on `from`), rename over `to`, fsync of the folder: what commit() does.
-Result<void> sync_and_rename(int fd, const std::string& from, const std::string& to);
 /// Whole small file as text, refused above `limit_bytes`.
 Result<std::string> read_text_file(const std::string& path, std::uint64_t limit_bytes);
 /// mkdir -p.

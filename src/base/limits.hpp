@@ -40,10 +40,7 @@ struct Limit {
             "packed weights kept in the cache folder")                                             \
   CYB_LIMIT(kMaxPicturePixels, "picture", 67108864, "pixels", "of a picture given as input")       \
   CYB_LIMIT(kMaxPictureSide, "picture_side", 65535, "pixels", "along a side of a picture")         \
-  CYB_LIMIT(kMaxSoundSamples, "sound", 268435456, "samples", "of a sound given as input")         \
-  CYB_LIMIT(kMaxDownloadBytes, "download", 17592186044416, "bytes", "of one file of `pull`")       \
-  CYB_LIMIT(kMaxHubBytes, "hub_answer", 16777216, "bytes", "that a hub says of a repository")      \
-  CYB_LIMIT(kMaxHubFiles, "hub_files", 100000, "files", "in a repository of a hub")
+  CYB_LIMIT(kMaxSoundSamples, "sound", 268435456, "samples", "of a sound given as input")
 
 #define CYB_LIMIT_CONSTANT(constant, name, value, unit, what) \
   inline constexpr std::uint64_t constant = value;

@@ -72,6 +72,8 @@ std::string hint_for(const Error& error, const std::string& command) {
   if (error.message().starts_with("input: no model \"")) {
     return "`cyb-llm list` shows the models in the store.";
   }
+  if (command == "pull" && (error.code() == "N01" || error.code() == "N02"))
+    return "What was fetched is kept: the same command goes on from there.";
   if (error.code() == "D3") return "Import the model again to store its graph.";
   if (error.code() == kUsageCode) {
     return fmt::format("See: cyb-llm {}{}--help", command, command.empty() ? "" : " ");
@@ -82,9 +84,10 @@ std::string hint_for(const Error& error, const std::string& command) {
 /// Work that was stopped before it had a result: how many tokens were done says nothing then.
 Error without_count(const Error& error, const std::string& command) {
   if (error.kind() != ErrorKind::kCancelled) return error;
-  return Error(ErrorKind::kCancelled,
-               fmt::format("{} was cancelled{}", command,
-                           command == "import" ? ": nothing is left behind" : ""));
+  std::string_view left;
+  if (command == "import") left = ": nothing is left behind";
+  if (command == "pull") left = ": what was fetched is kept, the same command goes on from there";
+  return Error(ErrorKind::kCancelled, fmt::format("{} was cancelled{}", command, left));
 }
 
 int report_error(const Error& error, const std::string& command, bool json, Output& output) {

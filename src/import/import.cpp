@@ -127,6 +127,10 @@ Result<SourceKey> source_key(const std::string& path) {
   return key;
 }
 
+std::int64_t importer_revision(std::string_view name) noexcept {
+  return name.ends_with(".onnx") ? kOnnxRevision : 0;
+}
+
 bool is_import_source(const std::string& path) {
   if (is_folder(path)) return true;
   std::error_code code;

@@ -109,6 +109,9 @@ Result<WrittenModel> import_model(const std::string& source, const std::string& 
 /// and the revision of their importer.
 Result<SourceKey> source_key(const std::string& path);
 
+/// Of the importer that a file of this name gets; raised when it makes other models than before.
+std::int64_t importer_revision(std::string_view name) noexcept;
+
 /// True if `path` names something read_source takes: a folder, or a file that starts as a GGUF or
 /// an ONNX model or is named *.safetensors.
 bool is_import_source(const std::string& path);

@@ -13,6 +13,7 @@
 #include <charconv>
 
 #include "base/file.hpp"
+#include "base/rename.hpp"
 #include "net/net_error.hpp"
 
 namespace cyb::net {

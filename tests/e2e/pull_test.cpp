@@ -1,0 +1,343 @@
+// `cyb-llm pull` against a hub on loopback that fails in every way (tests/e2e/hub/hub.py).
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "e2e/program.hpp"
+#include "support/text_checkpoint.hpp"
+
+namespace cyb::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::string read_all(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(stream)), {});
+}
+
+void write_all(const std::string& path, const std::string& text) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// A child that reads its standard input to the end and is gone with this object.
+class Child {
+ public:
+  Child(std::vector<std::string> command, const std::vector<std::string>& environment) {
+    std::array<int, 2> in{};
+    if (::pipe2(in.data(), O_CLOEXEC) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(in[0], 0);
+      const int null = ::open("/dev/null", O_WRONLY);
+      ::dup2(null, 1);
+      ::dup2(null, 2);
+      for (const std::string& entry : environment)
+        ::setenv(entry.substr(0, entry.find('=')).c_str(),
+                 entry.substr(entry.find('=') + 1).c_str(), 1);
+      std::vector<char*> words;
+      for (std::string& word : command) words.push_back(word.data());
+      words.push_back(nullptr);
+      ::execvp(words[0], words.data());
+      ::_exit(127);
+    }
+    ::close(in[0]);
+    in_ = in[1];
+  }
+  ~Child() {
+    ::close(in_);
+    end(SIGKILL);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  int end(int signal) {
+    if (pid_ <= 0) return -1;
+    int status = 0;
+    if (signal != 0) ::kill(pid_, signal);
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int in_ = -1;
+};
+
+class Pull : public testing::Test {
+ protected:
+  Pull() {
+    hub_ = std::make_unique<Child>(
+        std::vector<std::string>{"python3", std::string(CYB_TESTS_DIR) + "/e2e/hub/hub.py",
+                                 folder_.path(), folder_.file("port")},
+        std::vector<std::string>{});
+    for (int i = 0; i < 500 && !fs::exists(folder_.file("port")); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    port_ = read_all(folder_.file("port"));
+  }
+
+  std::string hub() const { return "http://127.0.0.1:" + port_; }
+  std::string address(const std::string& file) const { return hub() + "/file/" + file; }
+  std::vector<std::string> environment() const {
+    return {"HF_ENDPOINT=" + hub(), "no_proxy=127.0.0.1", "HF_TOKEN="};
+  }
+  ProcessResult pull(std::vector<std::string> arguments, std::vector<std::string> more = {}) const {
+    arguments.insert(arguments.begin(), "pull");
+    ProcessOptions options;
+    options.timeout_s = 30;
+    options.environment = environment();
+    for (std::string& entry : more) options.environment.push_back(std::move(entry));
+    return program_.run(arguments, options);
+  }
+  /// Bytes that are no model, of so many KiB.
+  std::string put(const std::string& path, std::size_t kib) const {
+    std::string bytes(kib * 1024, '\0');
+    std::uint32_t state = 1;
+    for (char& c : bytes) c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+    write_all(folder_.file(path), bytes);
+    return bytes;
+  }
+  std::vector<Json> log() const {
+    std::vector<Json> out;
+    std::ifstream stream(folder_.file("log"));
+    for (std::string line; std::getline(stream, line);) out.push_back(Json::parse(line));
+    return out;
+  }
+  std::uint64_t sent(const std::string& path) const {
+    std::uint64_t sum = 0;
+    for (const Json& line : log())
+      if (line["path"].get<std::string>().find(path) != std::string::npos)
+        sum += line["sent"].get<std::uint64_t>();
+    return sum;
+  }
+  std::string out(const std::string& name = "out") const { return program_.file(name); }
+  /// The error's code; checks that no file has the final name.
+  std::string code_of(const std::string& source, std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {source, "--output", out(), "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult result = pull(arguments);
+    EXPECT_NE(result.exit_code, 0) << result.out;
+    EXPECT_FALSE(fs::exists(out() + "/m.gguf"));
+    const Json json = Program::json(result);
+    return json.is_object() ? json["error"]["code"].get<std::string>() : result.out + result.err;
+  }
+
+  TemporaryFolder folder_;
+  Program program_;
+  std::unique_ptr<Child> hub_;
+  std::string port_;
+};
+
+TEST_F(Pull, ACheckpointRunsAfterwardsAndIsPulledOnce) {
+  ASSERT_TRUE(write_text_checkpoint(folder_.file("good/tiny")));
+  write_all(folder_.file("good/tiny/pytorch_model.bin"), "pickle");
+  const ProcessResult first = pull({"good/tiny", "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(Program::json(first)["name"], "tiny");
+  EXPECT_EQ(program_.run({"info", "tiny"}).exit_code, 0);
+  const ProcessResult answer = program_.run({"run", "tiny", "Hi", "--max-tokens", "2", "--seed", "1"});
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_EQ(sent("pytorch_model.bin"), 0u);
+  const std::uint64_t before = sent("resolve");
+  const ProcessResult again = pull({"good/tiny", "--json", "--name", "other"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(Program::json(again)["already"], true);
+  EXPECT_EQ(sent("resolve"), before);
+  EXPECT_EQ(program_.run({"info", "other"}).exit_code, 0);
+  EXPECT_EQ(program_.run({"verify", "tiny"}).exit_code, 0);
+}
+
+TEST_F(Pull, OneGgufOfSeveralIsChosenByAPartOfItsName) {
+  for (const char* name : {"m-Q4_K_M.gguf", "m-Q4_K_S.gguf", "m-Q8_0.gguf"}) {
+    fs::create_directories(folder_.file("good/g"));
+    fs::copy_file(golden("gguf/llama.gguf"), folder_.file("good/g/") + name);
+  }
+  const ProcessResult none = pull({"good/g", "--json"});
+  EXPECT_EQ(none.exit_code, 1);
+  const std::string text = Program::json(none)["error"]["message"];
+  EXPECT_NE(text.find("m-Q4_K_S.gguf"), std::string::npos) << text;
+  EXPECT_NE(text.find("MiB"), std::string::npos) << text;
+  EXPECT_EQ(code_of("good/g:q4"), "N10");
+  EXPECT_EQ(code_of("good/g:q5_k"), "N10");
+  const ProcessResult one = pull({"good/g:q4_k_m", "--json"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(Program::json(one)["name"], "m-Q4_K_M");
+  EXPECT_EQ(program_.run({"info", "m-Q4_K_M"}).exit_code, 0);
+}
+
+TEST_F(Pull, BrokenLinksAndBusyServersAreOvercome) {
+  for (const char* how : {"drop10", "drop50", "drop99", "s500", "r429", "corrupt1", "norange"}) {
+    const std::string bytes = put(std::string(how) + "/m/m.gguf", 2000);
+    const ProcessResult result =
+        pull({std::string(how) + "/m", "--output", out(how), "--json", "--connections", "2"});
+    ASSERT_EQ(result.exit_code, 0) << how << result.err;
+    EXPECT_TRUE(read_all(out(how) + "/m.gguf") == bytes) << how;
+    EXPECT_FALSE(fs::exists(out(how) + "/m.gguf.part")) << how;
+    EXPECT_FALSE(fs::exists(out(how) + "/m.gguf.part.state")) << how;
+    const std::uint64_t limit = std::string(how) == "corrupt1" ? 2 * bytes.size() : bytes.size();
+    EXPECT_LE(sent(std::string(how) + "/m/resolve"), limit + 1 + 7 * 65536) << how;
+  }
+}
+
+TEST_F(Pull, WhatCannotBeRightIsRefusedByCode) {
+  for (const char* how : {"corrupt", "liesrange", "lieslength", "loop", "scheme", "down", "dotdot", "absolute",
+                          "backslash", "nul", "huge", "bigdisk", "many", "badjson", "bigjson"})
+    put(std::string(how) + "/m/m.gguf", 600);
+  EXPECT_EQ(code_of("corrupt/m"), "N07");
+  EXPECT_FALSE(fs::exists(out() + "/m.gguf.part"));
+  EXPECT_EQ(code_of("liesrange/m"), "N05");
+  EXPECT_EQ(code_of("lieslength/m"), "N05");
+  EXPECT_EQ(code_of("loop/m"), "N04");
+  EXPECT_EQ(code_of("scheme/m"), "N04");
+  EXPECT_EQ(code_of("down/m", {"--retries", "1"}), "N03");
+  for (const char* how : {"dotdot", "absolute", "backslash", "huge", "many"})
+    EXPECT_EQ(code_of(std::string(how) + "/m"), "N06") << how;
+  EXPECT_EQ(code_of("nul/m"), "N06");
+  EXPECT_EQ(code_of("bigdisk/m"), "N08");
+  EXPECT_EQ(code_of("badjson/m"), "JSON");
+  EXPECT_EQ(code_of("bigjson/m"), "N05");
+  EXPECT_EQ(code_of("absent/m"), "N03");
+  EXPECT_EQ(code_of("good/m:pytorch_model.bin"), "N11");
+  EXPECT_EQ(code_of("cyb://127.0.0.1/m"), "NotBuilt");
+  EXPECT_EQ(code_of("http://example.org/m.gguf"), "InvalidInput");
+  EXPECT_EQ(code_of("http://127.0.0.1:1/m.gguf", {"--retries", "0"}), "N01");
+}
+
+TEST_F(Pull, EndlessBodiesAndSlowDripsEnd) {
+  put("endless/m/m.gguf", 600);
+  EXPECT_EQ(code_of("endless/m"), "N05");
+  put("drip/m/m.gguf", 600);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(code_of("drip/m", {"--stall", "1", "--retries", "0"}), "N02");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(8));
+}
+
+TEST_F(Pull, TheTokenGoesToTheHubAlone) {
+  put("other/m/m.gguf", 600);
+  write_all(out("token"), "hf_secret\n");
+  const ProcessResult result =
+      pull({"other/m", "--output", out(), "--token-file", out("token"), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::size_t at_hub = 0, elsewhere = 0;
+  for (const Json& line : log()) {
+    if (line["port"] == std::stoi(port_)) {
+      EXPECT_EQ(line["token"], "Bearer hf_secret") << line;
+      ++at_hub;
+    } else {
+      EXPECT_TRUE(line["token"].is_null()) << line;
+      ++elsewhere;
+    }
+  }
+  EXPECT_GT(at_hub, 0u);
+  EXPECT_GT(elsewhere, 0u);
+  const ProcessResult plain = pull({"o/m", "--hub", "http://example.org", "--token-file", out("token")});
+  EXPECT_NE(plain.err.find("not sent over http"), std::string::npos) << plain.err;
+}
+
+TEST_F(Pull, AFileThatChangesBeginsAnew) {
+  put("changes/m/m.gguf", 2000);
+  std::string other = put("changes2/m/m.gguf", 2000);
+  for (char& c : other) c = static_cast<char>(255 - static_cast<unsigned char>(c));
+  write_all(folder_.file("changes2/m/m.gguf"), other);
+  const ProcessResult result =
+      pull({address("changes/m/m.gguf"), "--output", out(), "--json", "--connections", "1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(read_all(out() + "/m.gguf") == other);
+  EXPECT_NE(result.err.find("changed on the server"), std::string::npos) << result.err;
+}
+
+TEST_F(Pull, AnAddressIsPinnedByItsFirstFetch) {
+  fs::create_directories(folder_.file("good/a"));
+  fs::copy_file(golden("gguf/llama.gguf"), folder_.file("good/a/m.gguf"));
+  const std::string source = address("good/a/m.gguf");
+  const ProcessResult first = pull({source, "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(Program::json(first)["pinned"], true);
+  EXPECT_EQ(program_.run({"info", "m"}).exit_code, 0);
+  const ProcessResult again = pull({source, "--json"});
+  EXPECT_EQ(Program::json(again)["already"], true) << again.err;
+  const std::string digest = Program::json(first)["files"][0]["sha256"];
+  EXPECT_EQ(code_of(source, {"--sha256", std::string(64, '0')}), "N07");
+  const ProcessResult known = pull({source, "--output", out("known"), "--sha256", digest});
+  EXPECT_EQ(known.exit_code, 0) << known.err;
+  put("good/a/m.gguf", 300);
+  const ProcessResult kept = pull({source, "--no-import"});
+  EXPECT_EQ(kept.exit_code, 2) << "the pin is not what the server has now";
+  EXPECT_NE(kept.err.find("pinned"), std::string::npos) << kept.err;
+}
+
+TEST_F(Pull, AKilledPullGoesOn) {
+  const std::string bytes = put("slow/m/m.gguf", 6000);
+  std::vector<std::string> variables = environment();
+  for (const std::string& entry : program_.environment()) variables.push_back(entry);
+  const std::vector<std::string> command = {built_program("cyb-llm"), "pull",   "slow/m",
+                                            "--output",               out(),    "--connections",
+                                            "2"};
+  Child first(command, variables);
+  for (int i = 0; i < 1000 && sent("slow/m/resolve") < bytes.size() / 3; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(first.end(SIGKILL), 128 + SIGKILL);
+  EXPECT_FALSE(fs::exists(out() + "/m.gguf"));
+  const ProcessResult second = pull({"slow/m", "--output", out(), "--json"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_TRUE(read_all(out() + "/m.gguf") == bytes);
+  const std::uint64_t fetched = Program::json(second)["files"][0]["fetched_bytes"];
+  EXPECT_LT(fetched, bytes.size() * 3 / 4);
+  EXPECT_NE(second.err.find("going on with"), std::string::npos) << second.err;
+}
+
+TEST_F(Pull, CtrlCKeepsWhatWasFetchedAndASecondProcessWaits) {
+  const std::string bytes = put("slow/w/m.gguf", 3000);
+  std::vector<std::string> variables = environment();
+  for (const std::string& entry : program_.environment()) variables.push_back(entry);
+  Child first({built_program("cyb-llm"), "pull", "slow/w", "--output", out()}, variables);
+  for (int i = 0; i < 500 && sent("slow/w/resolve") == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const ProcessResult second = pull({"slow/w", "--output", out(), "--json"});
+  EXPECT_EQ(first.end(0), 0);
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  const Json json = Program::json(second);
+  EXPECT_EQ(json["waited"], true) << second.err;
+  EXPECT_EQ(json["files"][0]["fetched_bytes"], 0);
+  EXPECT_LE(sent("slow/w/resolve"), bytes.size() + 1);
+  ProcessOptions options;
+  options.environment = environment();
+  options.interrupt_from_start = true;
+  options.interrupt_after_ms = 500;
+  put("slow/c/m.gguf", 60000);
+  const ProcessResult stopped = program_.run({"pull", "slow/c", "--output", out("c")}, options);
+  EXPECT_EQ(stopped.exit_code, 5) << stopped.err;
+  EXPECT_NE(stopped.err.find("goes on from there"), std::string::npos) << stopped.err;
+  EXPECT_TRUE(fs::exists(out("c") + "/m.gguf.part"));
+}
+
+TEST_F(Pull, AFullDiskKeepsThePart) {
+  put("good/f/m.gguf", 3000);
+  ProcessOptions options;
+  options.environment = environment();
+  for (const std::string& entry : program_.environment()) options.environment.push_back(entry);
+  const ProcessResult full = run_process(
+      {"bash", "-c", "ulimit -f 1000; exec \"$0\" \"$@\"", built_program("cyb-llm"), "pull",
+       "good/f", "--output", out(), "--json", "--connections", "1"},
+      options);
+  EXPECT_EQ(full.exit_code, 4) << full.err;
+  EXPECT_EQ(Program::json(full)["error"]["code"], "N08") << full.out;
+  EXPECT_TRUE(fs::exists(out() + "/m.gguf.part"));
+  const ProcessResult again = pull({"good/f", "--output", out(), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_LT(Program::json(again)["files"][0]["fetched_bytes"], 2500 * 1024);
+}
+
+}  // namespace
+}  // namespace cyb::test
