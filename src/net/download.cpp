@@ -138,8 +138,8 @@ Result<void> Downloader::check_space(const File& file) {
   std::uint64_t need = 0;
   for (const auto& other : files_) {
     const FileRequest& request = other->transfer.request();
-    const std::uint64_t size =
-        other.get() == &file ? other->transfer.size() : request.size.value_or(0);
+    const std::uint64_t known = other.get() == &file ? other->transfer.size() : 0;
+    const std::uint64_t size = request.size.value_or(known);
     struct stat info{};
     const bool whole = ::stat(request.path.c_str(), &info) == 0;
     const bool part = !whole && ::stat(part_path(request.path).c_str(), &info) == 0;
@@ -178,8 +178,9 @@ Result<void> Downloader::prepare(Connection& connection, File& file) {
     file.stage = Stage::kDone;
     return {};
   }
+  if (transfer.request().size) CYB_TRY(check_space(file));
   CYB_TRY(transfer.probe(connection, context_));
-  CYB_TRY(check_space(file));
+  if (!transfer.request().size) CYB_TRY(check_space(file));
   CYB_TRY(transfer.open_part(context_));
   PartFile& part = *transfer.part();
   context_.done_bytes += part.done_bytes();
