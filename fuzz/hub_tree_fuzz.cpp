@@ -25,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto selected = cyb::api::select_files(files, wanted);
     if (!selected) continue;
     for (const cyb::api::HubFile& file : selected->files)
-      if (std::ranges::find(files, file.path, &cyb::api::HubFile::path) == files.end()) std::abort();
+      if (std::ranges::find(files, file.path, &cyb::api::HubFile::path) == files.end())
+        std::abort();
   }
   (void)cyb::api::parse_hub_commit(text);
   const auto shards = cyb::api::parse_shard_names(text);

@@ -162,10 +162,9 @@ Result<ImportedModel> import_to(const std::string& source, const std::string& ou
   return imported;
 }
 
-Result<StoredModel> add_to_store(const std::string& file, const std::string& name,
-                                 const SourceOptions& options) {
-  CYB_ASSIGN(const std::shared_ptr<const Model> model, Model::open(file));
-  const std::string own_name = name.empty() ? model->name() : name;
+Result<StoredModel> add_to_store(const ModelFile& file, const SourceOptions& options) {
+  CYB_ASSIGN(const std::shared_ptr<const Model> model, Model::open(file.path));
+  const std::string own_name = file.name.empty() ? model->name() : file.name;
   if (!is_store_name(own_name)) {
     return fail(invalid_input(
         "the model's name cannot be a name in the store: choose another one with --name"));
@@ -173,12 +172,11 @@ Result<StoredModel> add_to_store(const std::string& file, const std::string& nam
   CYB_TRY(model->verify(options.stop));
   Store store;
   CYB_ASSIGN(const std::string staged, store.staging_path());
-  CYB_TRY(copy_file(file, staged, options));
-  auto stored = store.add(staged, own_name, nullptr);
-  if (!stored) {
-    std::error_code ignored;
-    fs::remove(staged, ignored);
-  }
+  std::error_code code;
+  if (file.move) fs::rename(file.path, staged, code);
+  if (!file.move || code) CYB_TRY(copy_file(file.path, staged, options));
+  auto stored = store.add(staged, own_name, file.key);
+  if (!stored) fs::remove(staged, code);
   return stored;
 }
 

@@ -36,11 +36,17 @@ struct ImportedModel {
 Result<ImportedModel> import_to(const std::string& source, const std::string& out_path,
                                 const std::string& name, const SourceOptions& options);
 
-/// A `.model` file of one's own into the store, after everything in it is checked as `verify` does.
-/// `name`: "" takes the model's own. Errors: F codes, Io, Cancelled, InvalidInput for a name that a
-/// store cannot have.
-Result<StoredModel> add_to_store(const std::string& file, const std::string& name,
-                                 const SourceOptions& options);
+/// How a `.model` file comes into the store.
+struct ModelFile {
+  std::string path;
+  std::string name{};              // "" takes the model's own
+  bool move = false;               // else it is copied
+  const SourceKey* key = nullptr;  // what it stands for; null: not remembered
+};
+
+/// A `.model` file into the store, after everything in it is checked as `verify` does. Errors: F
+/// codes, Io, Cancelled, InvalidInput for a name that a store cannot have.
+Result<StoredModel> add_to_store(const ModelFile& file, const SourceOptions& options);
 
 /// Imports `source` into the store as what `key` stands for (null: not remembered). Errors: as
 /// import_to.

@@ -227,7 +227,8 @@ Result<void> AtomicFile::commit() {
 
 Result<void> sync_and_rename(int fd, const std::string& from, const std::string& to) {
   if (::fsync(fd) != 0) return fail(io_errno(to, "sync", errno));
-  if (::rename(from.c_str(), to.c_str()) != 0) return fail(io_errno(to, "rename into place", errno));
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    return fail(io_errno(to, "rename into place", errno));
   const std::string folder = split(to).folder;
   const int folder_fd =
       ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -46,8 +46,7 @@ class Downloader {
  public:
   Downloader(const std::vector<FileRequest>& requests, const DownloadOptions& options)
       : options_(options), context_{options, stop_.get_token()} {
-    for (const FileRequest& request : requests)
-      files_.push_back(std::make_unique<File>(request));
+    for (const FileRequest& request : requests) files_.push_back(std::make_unique<File>(request));
   }
 
   Result<std::vector<FileResult>> run();
@@ -130,8 +129,8 @@ Result<bool> Downloader::is_there(File& file) {
   }
   ::close(fd);
   if (!same || *same || (options_.replace && regular)) return same;
-  return fail(invalid_input(fmt::format(
-      "{} is there with other bytes: choose another folder, or remove it", path)));
+  return fail(invalid_input(
+      fmt::format("{} is there with other bytes: choose another folder, or remove it", path)));
 }
 
 Result<void> Downloader::check_space(const File& file) {
@@ -153,11 +152,12 @@ Result<void> Downloader::check_space(const File& file) {
   if (::statvfs(folder.c_str(), &space) != 0) return fail(io_errno(folder, "ask for space", errno));
   const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
   if (need <= free) return {};
-  return fail(net_error(kNoSpace, fmt::format("{}: not enough space: {} bytes needed{}, {} bytes free",
-                                              folder, need,
-                                              options_.copy_follows ? " (with the import)" : "", free))
-                  .with("need_bytes", std::to_string(need))
-                  .with("free_bytes", std::to_string(free)));
+  return fail(
+      net_error(kNoSpace,
+                fmt::format("{}: not enough space: {} bytes needed{}, {} bytes free", folder, need,
+                            options_.copy_follows ? " (with the import)" : "", free))
+          .with("need_bytes", std::to_string(need))
+          .with("free_bytes", std::to_string(free)));
 }
 
 Result<void> Downloader::prepare(Connection& connection, File& file) {
@@ -222,7 +222,8 @@ Result<void> Downloader::finish(File& file) {
   if (!std::exchange(file.mended, true)) {  // the disk's fault? then ranges alone are fetched again
     CYB_ASSIGN(const std::size_t dropped, part.drop_damaged(context_.stop));
     if (dropped > 0) {
-      note(fmt::format("{}: {} damaged ranges are fetched again", transfer.request().path, dropped));
+      note(
+          fmt::format("{}: {} damaged ranges are fetched again", transfer.request().path, dropped));
       const std::lock_guard guard(mutex_);
       for (std::size_t i = part.n_chunks(); i-- > 0;)
         if (!part.has(i)) file.pending.push_back(i);
@@ -242,7 +243,8 @@ Result<void> Downloader::finish(File& file) {
 Result<void> Downloader::run_job(Connection& connection, const Job& job) {
   if (job.kind == Job::Kind::kPrepare) return prepare(connection, *job.file);
   if (job.kind == Job::Kind::kFinish) return finish(*job.file);
-  if (!job.file->transfer.has_ranges()) return job.file->transfer.fetch_stream(connection, context_);
+  if (!job.file->transfer.has_ranges())
+    return job.file->transfer.fetch_stream(connection, context_);
   CYB_ASSIGN(const Fetched fetched,
              job.file->transfer.fetch_chunk(connection, context_, job.chunk));
   const std::lock_guard guard(mutex_);
@@ -275,9 +277,8 @@ void Downloader::work() {
 std::uint64_t Downloader::total_bytes() {
   std::uint64_t total = 0;
   for (const auto& file : files_)
-    total += file->transfer.request().size.value_or(file->stage == Stage::kFetching
-                                                        ? file->transfer.size()
-                                                        : 0);
+    total += file->transfer.request().size.value_or(
+        file->stage == Stage::kFetching ? file->transfer.size() : 0);
   return total;
 }
 

@@ -30,10 +30,10 @@ struct FileResult {
 
 struct DownloadOptions {
   unsigned connections = 4;
-  unsigned retries = 5;      // of one range without progress
+  unsigned retries = 5;  // of one range without progress
   HttpOptions http;
-  bool replace = false;      // a file with other bytes under the final name may go
-  bool copy_follows = false; // as much space again will be needed
+  bool replace = false;       // a file with other bytes under the final name may go
+  bool copy_follows = false;  // as much space again will be needed
   std::function<void(std::uint64_t done, std::uint64_t total, const std::string& what)> progress;
   std::function<void(const std::string&)> note;  // one line for the user
   std::stop_token stop;

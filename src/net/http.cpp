@@ -125,8 +125,8 @@ Error failure(CURLcode code, const HttpHead& head, const char* detail) {
                      code == CURLE_SEND_ERROR || code == CURLE_GOT_NOTHING ||
                      code == CURLE_OPERATION_TIMEDOUT || code == CURLE_HTTP2 ||
                      code == CURLE_HTTP2_STREAM;
-  const std::string text = fmt::format("{}: {}", head.url.shown(),
-                                       *detail != '\0' ? detail : curl_easy_strerror(code));
+  const std::string text =
+      fmt::format("{}: {}", head.url.shown(), *detail != '\0' ? detail : curl_easy_strerror(code));
   if (begun) return net_error(kBrokenLink, text);
   const bool lies = code == CURLE_WEIRD_SERVER_REPLY || code == CURLE_UNSUPPORTED_PROTOCOL ||
                     code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY;
@@ -248,8 +248,8 @@ Result<HttpHead> Connection::get(const HttpRequest& request, const HttpReceiver&
     if (head.status < 300 || head.status >= 400 || location.empty()) return head;
     CYB_ASSIGN(at.url, resolve_url(at.url, location));
   }
-  return fail(net_error(kRedirect, fmt::format("{}: more than {} redirects", request.url.shown(),
-                                               kMaxRedirects)));
+  return fail(net_error(
+      kRedirect, fmt::format("{}: more than {} redirects", request.url.shown(), kMaxRedirects)));
 }
 
 Result<std::string> get_text(Connection& connection, const Url& url, std::size_t limit_bytes,
@@ -264,7 +264,8 @@ Result<std::string> get_text(Connection& connection, const Url& url, std::size_t
     text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return {};
   };
-  CYB_ASSIGN(HttpHead head, connection.get({.url = url, .range = {}, .if_range = {}}, receiver, stop));
+  CYB_ASSIGN(HttpHead head,
+             connection.get({.url = url, .range = {}, .if_range = {}}, receiver, stop));
   if (head.status != 200) return fail(status_error(head));
   if (head_out != nullptr) *head_out = std::move(head);
   return text;

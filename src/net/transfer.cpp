@@ -91,8 +91,8 @@ Result<void> FileTransfer::after_failure(Result<HttpHead> answer, Attempt& attem
   if (!answer && !is_transient(answer.error())) return fail(std::move(answer).error());
   if (answer && !is_retried_status(answer->status)) {
     const unsigned s = answer->status;
-    const bool expired = (s == 401 || s == 403 || s == 404 || s == 410) &&
-                         address().text != request_.url.text;
+    const bool expired =
+        (s == 401 || s == 403 || s == 404 || s == 410) && address().text != request_.url.text;
     if (!expired) return fail(status_error(*answer));
     set_address(request_.url);  // the address behind the redirect is no longer valid
   }
@@ -121,8 +121,7 @@ Result<bool> FileTransfer::take_probe_head(const HttpHead& head) {
   if (size && *size > kMaxDownloadBytes)
     return fail(lies(head, fmt::format("{} bytes, at most {}", *size, kMaxDownloadBytes)));
   if (size && request_.size && *size != *request_.size)
-    return fail(
-        lies(head, fmt::format("{} bytes, announced were {}", *size, *request_.size)));
+    return fail(lies(head, fmt::format("{} bytes, announced were {}", *size, *request_.size)));
   ranges_ = head.status != 200;
   size_ = size ? size : request_.size;
   validator_ = has_digest() ? "" : validator_of(head);

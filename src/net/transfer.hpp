@@ -41,7 +41,9 @@ class FileTransfer {
   const FileRequest& request() const noexcept { return request_; }
   std::uint64_t size() const noexcept { return size_.value_or(0); }
   bool has_ranges() const noexcept { return ranges_; }
-  bool has_digest() const noexcept { return !request_.sha256.empty() || !request_.git_blob.empty(); }
+  bool has_digest() const noexcept {
+    return !request_.sha256.empty() || !request_.git_blob.empty();
+  }
   std::optional<PartFile>& part() noexcept { return part_; }
   void set_size(std::uint64_t size) noexcept { size_ = size; }
 

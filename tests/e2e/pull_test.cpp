@@ -146,7 +146,8 @@ TEST_F(Pull, ACheckpointRunsAfterwardsAndIsPulledOnce) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(Program::json(first)["name"], "tiny");
   EXPECT_EQ(program_.run({"info", "tiny"}).exit_code, 0);
-  const ProcessResult answer = program_.run({"run", "tiny", "Hi", "--max-tokens", "2", "--seed", "1"});
+  const ProcessResult answer =
+      program_.run({"run", "tiny", "Hi", "--max-tokens", "2", "--seed", "1"});
   EXPECT_EQ(answer.exit_code, 0) << answer.err;
   EXPECT_EQ(sent("pytorch_model.bin"), 0u);
   const std::uint64_t before = sent("resolve");
@@ -244,7 +245,8 @@ TEST_F(Pull, TheTokenGoesToTheHubAlone) {
   }
   EXPECT_GT(at_hub, 0u);
   EXPECT_GT(elsewhere, 0u);
-  const ProcessResult plain = pull({"o/m", "--hub", "http://example.org", "--token-file", out("token")});
+  const ProcessResult plain =
+      pull({"o/m", "--hub", "http://example.org", "--token-file", out("token")});
   EXPECT_NE(plain.err.find("not sent over http"), std::string::npos) << plain.err;
 }
 
@@ -284,9 +286,8 @@ TEST_F(Pull, AKilledPullGoesOn) {
   const std::string bytes = put("slow/m/m.gguf", 6000);
   std::vector<std::string> variables = environment();
   for (const std::string& entry : program_.environment()) variables.push_back(entry);
-  const std::vector<std::string> command = {built_program("cyb-llm"), "pull",   "slow/m",
-                                            "--output",               out(),    "--connections",
-                                            "2"};
+  const std::vector<std::string> command = {
+      built_program("cyb-llm"), "pull", "slow/m", "--output", out(), "--connections", "2"};
   Child first(command, variables);
   for (int i = 0; i < 1000 && sent("slow/m/resolve") < bytes.size() / 3; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -337,10 +338,10 @@ TEST_F(Pull, AFullDiskKeepsThePart) {
   ProcessOptions options;
   options.environment = environment();
   for (const std::string& entry : program_.environment()) options.environment.push_back(entry);
-  const ProcessResult full = run_process(
-      {"bash", "-c", "ulimit -f 1000; exec \"$0\" \"$@\"", built_program("cyb-llm"), "pull",
-       "good/f", "--output", out(), "--json", "--connections", "1"},
-      options);
+  const ProcessResult full =
+      run_process({"bash", "-c", "ulimit -f 1000; exec \"$0\" \"$@\"", built_program("cyb-llm"),
+                   "pull", "good/f", "--output", out(), "--json", "--connections", "1"},
+                  options);
   EXPECT_EQ(full.exit_code, 4) << full.err;
   EXPECT_EQ(Program::json(full)["error"]["code"], "N08") << full.out;
   EXPECT_TRUE(fs::exists(out() + "/m.gguf.part"));

@@ -1,4 +1,5 @@
-// /api/models/REPO/revision/REV, then /tree/COMMIT page by page; files at /REPO/resolve/COMMIT/PATH.
+// /api/models/REPO/revision/REV, then /tree/COMMIT page by page; files at
+// /REPO/resolve/COMMIT/PATH.
 #include "api/pull/hub.hpp"
 
 #include <fmt/format.h>
@@ -27,8 +28,8 @@ Result<Hub> Hub::create(const std::string& address, const std::string& token) {
     if (c <= ' ' || c >= '\x7f')
       return fail(invalid_input("the token has a character that no token has"));
   if (!hub.url_.is_secure() && !hub.url_.is_loopback())
-    return fail(net::net_error(net::kRedirect, fmt::format("{}: a token is not sent over http",
-                                                           hub.url_.shown())));
+    return fail(net::net_error(net::kRedirect,
+                               fmt::format("{}: a token is not sent over http", hub.url_.shown())));
   hub.token_ = std::make_shared<const net::Token>(net::Token{token, hub.url_.origin()});
   return hub;
 }

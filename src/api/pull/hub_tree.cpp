@@ -29,7 +29,8 @@ const std::string* text_of(const Json& object, const char* key) {
 
 Result<std::uint64_t> size_of(const Json& object, std::string_view path) {
   const auto at = object.find("size");
-  if (at != object.end() && at->is_number_unsigned() && at->get<std::uint64_t>() <= net::kMaxDownloadBytes)
+  if (at != object.end() && at->is_number_unsigned() &&
+      at->get<std::uint64_t>() <= net::kMaxDownloadBytes)
     return at->get<std::uint64_t>();
   return fail(bad(fmt::format("{}: its size is no number from 0 to {}", json_quote(path),
                               net::kMaxDownloadBytes)));
@@ -52,7 +53,8 @@ Result<HubFile> read_file(const Json& entry, const std::string& path) {
 }  // namespace
 
 bool is_safe_path(std::string_view path) {
-  if (path.empty() || path.size() > 1024 || utf8_find_invalid(path) != std::string_view::npos) return false;
+  if (path.empty() || path.size() > 1024 || utf8_find_invalid(path) != std::string_view::npos)
+    return false;
   for (const char c : path)
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f' || c == '\\') return false;
   std::size_t at = 0;
@@ -75,8 +77,8 @@ Result<void> parse_hub_tree(std::string_view text, std::vector<HubFile>& files) 
     const std::string* path = type == nullptr ? nullptr : text_of(entry, "path");
     if (path == nullptr) return fail(bad("an entry without type and path"));
     if (!is_safe_path(*path))
-      return fail(bad(fmt::format("{} is no name of a file in a folder",
-                                  json_quote(path->substr(0, 200)))));
+      return fail(bad(
+          fmt::format("{} is no name of a file in a folder", json_quote(path->substr(0, 200)))));
     if (*type != "file") continue;
     if (files.size() >= net::kMaxHubFiles)
       return fail(bad(fmt::format("more than {} files", net::kMaxHubFiles)));

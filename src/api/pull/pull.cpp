@@ -97,18 +97,10 @@ Result<void> Pull::fetch(const std::vector<WantedFile>& files) {
   return {};
 }
 
-/// A file of ours goes into the store as it is, every byte checked.
 Result<void> Pull::add_model(const std::string& path) {
-  CYB_ASSIGN(const std::shared_ptr<const Model> model, Model::open(path));
-  CYB_TRY(model->verify(options_.source.stop));
-  Store store;
-  CYB_ASSIGN(const std::string staged, store.staging_path());
-  std::error_code code;
-  fs::rename(path, staged, code);
-  if (code) return fail(io_error(path, "move into the store", code.message()));
   const SourceKey key = key_of(key_path_);
   CYB_ASSIGN(const StoredModel stored,
-             store.add(staged, options_.name.empty() ? model->name() : options_.name, &key));
+             add_to_store({path, options_.name, true, &key}, options_.source));
   out_.path = stored.path;
   out_.name = stored.name;
   out_.model_id = digest_text(stored.model_id);
@@ -150,7 +142,8 @@ Result<Pulled> Pull::hub(const HubSource& source) {
   download_.http.token = hub.token();
   CYB_ASSIGN(const HubListing listing, hub.list(source, download_.http, options_.download.stop));
   CYB_ASSIGN(Selection selection, select_files(listing.files, source.wanted));
-  const std::string whole = fmt::format("{}/{}@{}", hub.url().text, source.repository, listing.commit);
+  const std::string whole =
+      fmt::format("{}/{}@{}", hub.url().text, source.repository, listing.commit);
   out_.source = whole;
   out_.commit = listing.commit;
   const std::string key = whole + ":" + selection.files.front().path;
@@ -186,22 +179,24 @@ Result<Pulled> Pull::hub(const HubSource& source) {
   }
   const bool by_repository = !selection.import_path.ends_with(".gguf");
   const std::string own = source.repository.substr(source.repository.find('/') + 1);
-  CYB_TRY(import(selection.import_path,
-                 options_.name.empty() && by_repository ? own : options_.name));
+  CYB_TRY(
+      import(selection.import_path, options_.name.empty() && by_repository ? own : options_.name));
   return std::move(out_);
 }
 
 Result<Pulled> Pull::address(const net::Url& url) {
   if (!url.is_secure() && !url.is_loopback() && options_.sha256.empty())
-    return fail(invalid_input("an http:// address needs --sha256: nothing else says that the bytes "
-                              "are the right ones"));
+    return fail(
+        invalid_input("an http:// address needs --sha256: nothing else says that the bytes "
+                      "are the right ones"));
   const std::string name = url.path.substr(url.path.rfind('/') + 1);
   if (!is_safe_path(name))
     return fail(net::net_error(net::kMetadata, "the address ends in no name of a file"));
   if (imports() && name.ends_with(".safetensors"))
-    return fail(net::net_error(net::kChoice,
-                               "a .safetensors file alone has no config.json and no tokenizer: pull "
-                               "the repository, or keep the file with --output FOLDER"));
+    return fail(
+        net::net_error(net::kChoice,
+                       "a .safetensors file alone has no config.json and no tokenizer: pull "
+                       "the repository, or keep the file with --output FOLDER"));
   out_.source = url.shown();
   CYB_ASSIGN(place_, take_place(url.text, options_.output, options_.source.note, download_.stop));
   out_.waited = place_.waited;

@@ -1,6 +1,6 @@
 // `cyb-llm pull`: a repository of a hub, or one file of an address, to the store (imported) or to a
-// folder (as it is). Every byte is held against a digest: the hub's, the user's, or the one that the
-// first fetch of an address pinned.
+// folder (as it is). Every byte is held against a digest: the hub's, the user's, or the one that
+// the first fetch of an address pinned.
 #pragma once
 
 #include <optional>
@@ -38,8 +38,8 @@ struct Pulled {
   bool pinned = false;   // the digest was not known before and is kept now
 };
 
-/// Errors: N codes, InvalidInput, NotBuilt, JSON, Io, Cancelled (what was fetched is kept), those of
-/// an import.
+/// Errors: N codes, InvalidInput, NotBuilt, JSON, Io, Cancelled (what was fetched is kept), those
+/// of an import.
 Result<Pulled> pull(const std::string& source, const PullOptions& options);
 
 }  // namespace cyb::api

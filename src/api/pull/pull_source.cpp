@@ -29,8 +29,8 @@ Result<PullSource> parse_address(std::string_view text) {
   CYB_ASSIGN(out.url, net::parse_url(text));
   const std::string& path = out.url->path;
   if (is_pickle_name(path))
-    return fail(net::net_error(net::kPickle, fmt::format("{} is a pickle file, which is never read",
-                                                         out.url->shown())));
+    return fail(net::net_error(
+        net::kPickle, fmt::format("{} is a pickle file, which is never read", out.url->shown())));
   for (const std::string_view end : {".gguf", ".model", ".safetensors", ".onnx"})
     if (path.ends_with(end)) return out;
   return fail(invalid_input(fmt::format(

@@ -13,7 +13,7 @@ namespace cyb::api {
 struct HubSource {
   std::string repository;         // ORG/NAME
   std::string revision = "main";  // branch, tag or commit
-  std::string wanted;             // a file, part of a file's name, or a pattern with * and ?; "": the model
+  std::string wanted;  // a file, part of a file's name, or a pattern with * and ?; "": the model
 };
 
 struct PullSource {

@@ -63,7 +63,16 @@ bool matches(std::string_view pattern, std::string_view text) {
 
 /// "a-00002-of-00003.gguf" -> "a.gguf"; other names as they are.
 std::string whole_name(const std::string& path) {
-  constexpr std::string_view kForm = "-?" "?" "?" "?" "?-of-?" "?" "?" "?" "?.gguf";
+  constexpr std::string_view kForm =
+      "-?"
+      "?"
+      "?"
+      "?"
+      "?-of-?"
+      "?"
+      "?"
+      "?"
+      "?.gguf";
   if (path.size() <= kForm.size()) return path;
   const std::size_t at = path.size() - kForm.size();
   if (!matches(kForm, std::string_view(path).substr(at))) return path;
@@ -81,9 +90,11 @@ bool has_word(std::string_view text, std::string_view word) {
   const auto inside = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   };
-  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+  for (std::size_t at = text.find(word); at != std::string_view::npos;
+       at = text.find(word, at + 1)) {
     const std::size_t end = at + word.size();
-    if ((at == 0 || !inside(text[at - 1])) && (end == text.size() || !inside(text[end]))) return true;
+    if ((at == 0 || !inside(text[at - 1])) && (end == text.size() || !inside(text[end])))
+      return true;
   }
   return false;
 }
@@ -101,12 +112,13 @@ Error choice(std::string_view what, const Groups& groups) {
   std::size_t n = 0;
   for (const auto& [name, files] : groups) {
     if (++n > kMaxListed) continue;
-    list += fmt::format("\n  {}  {:.1f} MiB", name, static_cast<double>(bytes_of(files)) / 1048576.0);
+    list +=
+        fmt::format("\n  {}  {:.1f} MiB", name, static_cast<double>(bytes_of(files)) / 1048576.0);
   }
   if (n > kMaxListed) list += fmt::format("\n  and {} more", n - kMaxListed);
-  return net::net_error(net::kChoice,
-                        fmt::format("{}; choose one with ORG/NAME:FILE or a part of its name:{}",
-                                    what, list));
+  return net::net_error(
+      net::kChoice,
+      fmt::format("{}; choose one with ORG/NAME:FILE or a part of its name:{}", what, list));
 }
 
 Groups group(const std::vector<HubFile>& files, const std::function<bool(const HubFile&)>& wanted) {
@@ -159,7 +171,8 @@ Result<Selection> select_default(const std::vector<HubFile>& files) {
     return out;
   }
   for (const std::string_view end : {".safetensors", ".gguf", ".onnx"}) {
-    const Groups found = group(files, [&](const HubFile& file) { return file.path.ends_with(end); });
+    const Groups found =
+        group(files, [&](const HubFile& file) { return file.path.ends_with(end); });
     if (found.size() == 1) return with_companions(files, found.begin()->second);
     if (found.size() > 1)
       return fail(choice(fmt::format("the repository has {} {} models", found.size(), end), found));
@@ -182,18 +195,18 @@ Result<Selection> select_files(const std::vector<HubFile>& files, const std::str
   const auto find_by = [&](auto test) {
     return group(files, [&](const HubFile& f) { return is_weights(f.path) && test(f.path); });
   };
-  Groups found = find_by([&](const std::string& path) {
-    return path == wanted || whole_name(path) == wanted;
-  });
-  if (const HubFile* file = find(files, wanted)) found = find_by([&](const std::string& path) {
-      return whole_name(path) == whole_name(file->path);
-    });
+  Groups found = find_by(
+      [&](const std::string& path) { return path == wanted || whole_name(path) == wanted; });
+  if (const HubFile* file = find(files, wanted))
+    found = find_by(
+        [&](const std::string& path) { return whole_name(path) == whole_name(file->path); });
   if (found.empty() && pattern)
     found = find_by([&](const std::string& path) { return matches(word, lower(path)); });
   if (found.empty() && !pattern)
     found = find_by([&](const std::string& path) { return has_word(lower(path), word); });
   if (found.empty() && !pattern)
-    found = find_by([&](const std::string& path) { return lower(path).find(word) != std::string::npos; });
+    found = find_by(
+        [&](const std::string& path) { return lower(path).find(word) != std::string::npos; });
   if (found.size() == 1) return with_companions(files, found.begin()->second);
   if (found.size() > 1)
     return fail(choice(fmt::format("\"{}\" fits {} models", wanted, found.size()), found));
@@ -207,11 +220,13 @@ Result<void> add_shards(const std::vector<HubFile>& files, std::string_view inde
   for (const std::string& name : names) {
     if (!name.ends_with(".safetensors"))
       return fail(net::net_error(net::kMetadata, fmt::format("{} names the shard {}, which is no "
-                                                             "safetensors file", kIndex, name)));
+                                                             "safetensors file",
+                                                             kIndex, name)));
     const HubFile* file = find(files, name);
     if (file == nullptr)
       return fail(net::net_error(
-          net::kChoice, fmt::format("{} names {}, which the repository does not have", kIndex, name)));
+          net::kChoice,
+          fmt::format("{} names {}, which the repository does not have", kIndex, name)));
     selection.files.push_back(*file);
   }
   return {};

@@ -113,7 +113,7 @@ class ImportCommand final : public Command {
                       "it into the store"));
     }
     if (!dims_.empty()) return fail(usage_error("--dim goes with an ONNX file"));
-    CYB_ASSIGN(const StoredModel stored, api::add_to_store(source_, name_, options));
+    CYB_ASSIGN(const StoredModel stored, api::add_to_store({source_, name_}, options));
     progress.clear();
     if (json_) {
       const Json answer{{"name", stored.name},

@@ -53,8 +53,10 @@ class PullCommand final : public Command {
     CYB_ASSIGN(api::PullOptions options, read_options());
     Progress progress(context.output, "pulling"), importing(context.output, "importing");
     options.source.stop = options.download.stop = context.interrupts.begin();
-    options.download.progress = [&](std::uint64_t done, std::uint64_t total, const std::string& what) {
-      progress.update(done, total, fmt::format("{} of {} {}", size_text(done), size_text(total), what));
+    options.download.progress = [&](std::uint64_t done, std::uint64_t total,
+                                    const std::string& what) {
+      progress.update(done, total,
+                      fmt::format("{} of {} {}", size_text(done), size_text(total), what));
     };
     options.source.progress = [&](const ImportProgress& p) {
       progress.clear();
@@ -86,8 +88,10 @@ class PullCommand final : public Command {
  private:
   Result<api::PullOptions> read_options() const {
     if (!name_.empty() && !is_store_name(name_))
-      return fail(usage_error(fmt::format("--name: \"{}\" is not 1 to 128 of A-Z a-z 0-9 . _ -, "
-                                          "not starting with . or -", name_)));
+      return fail(
+          usage_error(fmt::format("--name: \"{}\" is not 1 to 128 of A-Z a-z 0-9 . _ -, "
+                                  "not starting with . or -",
+                                  name_)));
     if (output_ && no_import_)
       return fail(usage_error("--no-import has no effect with --output: nothing is imported then"));
     if (!name_.empty() && (output_ || no_import_))
