@@ -56,7 +56,7 @@ TEST(Settings, TheFirstThatHasAValueCounts) {
   EXPECT_EQ(told.options.port, 9u);
   EXPECT_EQ(told.options.max_queue, 7u);
   EXPECT_EQ(told.options.slots, 2u);
-  EXPECT_EQ(told.options.model, "m");
+  EXPECT_EQ(told.options.models, std::vector<std::string>{"m"});
   EXPECT_EQ(told.options.allow_hosts, (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(told.options.engine.engine_options().exact);
   const std::string text = settings_toml(told.loose.values(), *all, kNames);
