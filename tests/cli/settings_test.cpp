@@ -63,7 +63,7 @@ TEST(Settings, TheFirstThatHasAValueCounts) {
   for (const char* line :
        {"port = 9  # CYB_SETTINGS_TEST_PORT\n", "slots = 2  # --slots\n",
         "max-queue = 7  # f.toml, line 2\n", "allow-host = [\"a\", \"b\"]  # CYB_SETTINGS_TEST_",
-        "exact = true  # CYB_SETTINGS_TEST_EXACT\n", "model = \"m\"  # f.toml, line 3\n",
+        "exact = true  # CYB_SETTINGS_TEST_EXACT\n", "model = [\"m\"]  # f.toml, line 3\n",
         "# host: 127.0.0.1, the default\n", "# unix: not set\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
