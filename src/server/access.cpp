@@ -149,14 +149,21 @@ std::optional<ApiError> Access::check_admin(const http::RequestHead& head) const
                   "admin_key_required"};
 }
 
+std::optional<ApiError> Access::check_key(const http::RequestHead& head, bool open) const {
+  return check_key(*rules(), head, open);
+}
+
+std::optional<ApiError> Access::check_key(const Rules& rules, const http::RequestHead& head,
+                                          bool open) {
+  if (open || rules.keys.empty() || key_number(rules, head) != 0) return std::nullopt;
+  return ApiError{401, "A valid API key is needed: Authorization: Bearer KEY.", "invalid_api_key"};
+}
+
 std::optional<ApiError> Access::check(const http::RequestHead& head, bool open) const {
   const auto rules = this->rules();
   if (auto error = check_host(*rules, head)) return error;
   if (auto error = check_origin(head)) return error;
-  if (!open && !rules->keys.empty() && key_number(*rules, head) == 0) {
-    return ApiError{401, "A valid API key is needed: Authorization: Bearer KEY.",
-                    "invalid_api_key"};
-  }
+  if (auto error = check_key(*rules, head, open)) return error;
   if (head.method != "POST") return std::nullopt;
   // A form on a web page cannot send this type.
   const auto types = head.values("content-type");

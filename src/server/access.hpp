@@ -38,6 +38,8 @@ class Access {
   void renew(AccessOptions options);
   /// The error that refuses a request, by its head alone. `open`: the route needs no key.
   std::optional<ApiError> check(const http::RequestHead& head, bool open) const;
+  /// 401 where keys are needed and the request has none that counts now.
+  std::optional<ApiError> check_key(const http::RequestHead& head, bool open) const;
   /// Number of the key that the request carries, from 1; 0 for none. In constant time.
   std::size_t key_number(const http::RequestHead& head) const;
   /// 403 `admin_key_required` where the request may not load and unload models: it needs an admin
@@ -53,6 +55,8 @@ class Access {
     std::vector<std::pair<Digest, std::size_t>> keys;  // with their numbers
     std::vector<Digest> admin_keys;
   };
+  static std::optional<ApiError> check_key(const Rules& rules, const http::RequestHead& head,
+                                           bool open);
   static std::size_t key_number(const Rules& rules, const http::RequestHead& head);
   static bool knows_host(const Rules& rules, std::string_view host, const http::RequestHead& head);
   static std::optional<ApiError> check_host(const Rules& rules, const http::RequestHead& head);

@@ -126,7 +126,7 @@ void Service::handle(const std::shared_ptr<http::Exchange>& exchange) {
   call->key_number = access_.key_number(exchange->request());
   if (call->route == nullptr) return;  // check_head() has refused it
   // A key that was taken back while the body came.
-  if (auto error = access_.check(exchange->request(), call->route->open)) {
+  if (auto error = access_.check_key(exchange->request(), call->route->open)) {
     return respond(*call, *error);
   }
   call->route->handler(*this, call);

@@ -101,7 +101,8 @@ TEST(CommandLine, SaysWhatWasWrongAndWhatToDo) {
     EXPECT_EQ(result.out, "") << shown(c.line);
   }
   const std::string unknown = program.run({"frobnicate"}).err;
-  EXPECT_NE(unknown.find("the commands are run, replay, serve, import, quantize"), std::string::npos)
+  EXPECT_NE(unknown.find("the commands are run, replay, serve, import, pull, quantize"),
+            std::string::npos)
       << unknown;
   std::ofstream(program.file("x.gguf")) << "GGUF";
   const std::string file = program.run({program.file("x.gguf")}).err;

@@ -323,8 +323,9 @@ TEST_F(Pull, CtrlCKeepsWhatWasFetchedAndASecondProcessWaits) {
   const ProcessResult stopped = program_.run({"pull", "slow/c", "--output", out("c")}, options);
   EXPECT_EQ(stopped.exit_code, 5) << stopped.err;
   EXPECT_NE(stopped.err.find("goes on from there"), std::string::npos) << stopped.err;
+  const auto before = sent("slow/c/resolve");
   Child third({built_program("cyb-llm"), "pull", "slow/c", "--output", out("c")}, variables);
-  for (int i = 0; i < 500 && !fs::exists(out("c") + "/m.gguf.part"); ++i)
+  for (int i = 0; i < 500 && sent("slow/c/resolve") == before; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(third.end(SIGINT), 5);

@@ -146,7 +146,7 @@ TEST_F(ServeConfig, FlagBeforeVariableBeforeFile) {
                                   std::string("max-queue = 10  # --max-queue\n"),
                                   std::string("allow-host = [\"a\", \"b\"]  # --allow-host\n"),
                                   "port = 0  # " + file + ", line 2\n",
-                                  "model = \"" + model_ + "\"  # " + file + ", line 1\n",
+                                  "model = [\"" + model_ + "\"]  # " + file + ", line 1\n",
                                   std::string("# host: 127.0.0.1, the default\n")}) {
     EXPECT_NE(result.out.find(line), std::string::npos) << line << result.out;
   }

@@ -12,6 +12,8 @@ namespace beast = boost::beast::http;
 
 namespace {
 
+constexpr std::size_t kLastChunkBytes = 5;  // 0 CR LF CR LF
+
 /// One framing, so that nobody in front of this server sees another end of the body (RFC 9112,
 /// 6.3): a length, or chunks and no other coding, or neither.
 bool one_framing(const RequestHead& head) {
@@ -75,6 +77,9 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     boost::beast::error_code code;
     auto& parser = parser_->inner;
     const std::string_view rest = bytes.substr(taken);
+    // A chunked body never ends in fewer bytes, and the parser, which waits for the end of a
+    // trailer, does not expect to see fewer again.
+    if (state_ == State::kBody && parser.chunked() && rest.size() < kLastChunkBytes) break;
     taken += parser.put(boost::asio::const_buffer(rest.data(), rest.size()), code);
     if (code == beast::error::need_more) break;
     if (code) {
