@@ -87,7 +87,7 @@ fi
 if wanted tsan; then
   step "build tsan" build tsan
   step "tsan" ctest --test-dir build/tsan -j 1 --output-on-failure --no-tests=error -LE slow \
-    -R 'Pool|Thread|Determin|Session|Engine|Concurren|Cancel|Tensor|CpuBackend'
+    -R 'Pool|Thread|Determin|Session|Engine|Concurren|Cancel|Tensor|CpuBackend|Server|Http|Scheduler|BatchMarkers'
 fi
 if wanted regimes; then
   isas=$(build/release/cyb-llm backends --json | python3 -c 'import json,sys; print(" ".join(next((b.get("isas", []) for b in json.load(sys.stdin)["backends"] if b["name"] == "cpu"), [])))')

@@ -238,11 +238,14 @@ Result<void> ModelShelf::check_largest(const Entry& entry) const {
   const std::uint64_t most = bytes_of(&entry, [](const Entry& other) { return other.spec.pinned; });
   if (most <= options_.memory_bytes) return {};
   const std::uint64_t alone = entry.need.own + entry.need.shared;
-  return fail(Error(
-      ErrorKind::kOutOfMemory, "model_too_large",
-      fmt::format("{} takes {} bytes{}; all models together may take {}", entry.spec.name, alone,
-                  most > alone ? fmt::format(" beside {} of pinned models", most - alone) : "",
-                  options_.memory_bytes)));
+  return fail(
+      Error(ErrorKind::kOutOfMemory, "model_too_large",
+            fmt::format(
+                "{} takes {} bytes{}; all models together may take {} (a shorter context or fewer "
+                "slots need less)",
+                entry.spec.name, alone,
+                most > alone ? fmt::format(" beside {} of pinned models", most - alone) : "",
+                options_.memory_bytes)));
 }
 
 Result<void> ModelShelf::make_room(Entry& entry) {

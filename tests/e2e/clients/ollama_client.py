@@ -44,7 +44,8 @@ def check_errors(address):
     raises(error, lambda: client.chat(model="other", messages=MESSAGES), status_code=404)
     caught = raises(error, lambda: client.chat(model="served", messages=MESSAGES, options={"num_ctx": 100000}), status_code=400)
     assert "options.num_ctx" in caught.error
-    caught = raises(error, lambda: client.chat(model="served", messages=MESSAGES, keep_alive="5m"), status_code=400)
+    assert client.chat(model="served", messages=MESSAGES, options={"num_predict": 2}, keep_alive="5m").done
+    caught = raises(error, lambda: client.chat(model="served", messages=MESSAGES, keep_alive="long"), status_code=400)
     assert "keep_alive" in caught.error
     raises(error, lambda: list(client.generate(model="served", prompt="a " * 2000, stream=True)), status_code=400)
     raises(error, lambda: client.embed(model="served", input="a"), status_code=501)
