@@ -5,6 +5,8 @@ PROGRAM = $(BUILD)/cyb-llm
 PROMPT ?= What is gravity?
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+# The lists of headers that the compiler writes tell ccache what a file depends on; else it runs the preprocessor once more.
+export CCACHE_DEPEND = 1
 
 .PHONY: help demo program web test test-page test-slow bench bench-peers fuzz lint format install setup clean
 
