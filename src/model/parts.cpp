@@ -107,7 +107,7 @@ Result<void> check_name(const ConfigTable& frontmatter) {
   return {};
 }
 
-Result<void> check_frontmatter(const ConfigTable& frontmatter, const SplitOptions& options) {
+Result<void> check_frontmatter(const ConfigTable& frontmatter, const SplitFileOptions& options) {
   CYB_TRY(check_types(frontmatter));
   CYB_TRY(check_version(frontmatter, options.allow_missing_version));
   CYB_TRY(check_name(frontmatter));
@@ -256,7 +256,8 @@ bool is_model_name(std::string_view name) noexcept {
   });
 }
 
-Result<SplitFile> split_model_file(std::span<const std::byte> bytes, const SplitOptions& options) {
+Result<SplitFile> split_model_file(std::span<const std::byte> bytes,
+                                   const SplitFileOptions& options) {
   const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string_view text = all.substr(
       0, static_cast<std::size_t>(std::min<std::uint64_t>(all.size(), options.text_limit_bytes)));

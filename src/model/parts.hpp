@@ -32,13 +32,14 @@ struct SplitFile {
   std::string_view body(std::string_view name) const noexcept;
 };
 
-struct SplitOptions {
+struct SplitFileOptions {
   std::uint64_t text_limit_bytes = 0;  // > 0
   bool allow_missing_version = false;  // legacy encodings were asked for
 };
 
 /// Errors: F01..F13, F50, and F31 for keys of the frontmatter.
-Result<SplitFile> split_model_file(std::span<const std::byte> bytes, const SplitOptions& options);
+Result<SplitFile> split_model_file(std::span<const std::byte> bytes,
+                                   const SplitFileOptions& options);
 
 /// `[a-z][a-z0-9_-]{0,31}`.
 bool is_part_name(std::string_view name) noexcept;
