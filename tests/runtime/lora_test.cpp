@@ -250,7 +250,7 @@ TEST(Lora, OnBlocksItIsTheDecodedWeightsPlusTheProduct) {
   const TemporaryFolder folder;
   const std::vector<LoraModule> modules = tiny_lora_modules("llama3", 4);
   write_lora(folder.file("adapter"), lora_config(4, 2), lora_tensors(modules));
-  for (const DType to : {DType::kQ8, DType::kQ4}) {
+  for (const DType to : {DType::kQ8, DType::kQ4, DType::kQ4_1, DType::kQ5_0}) {
     ModelDraft draft = value(draft_of_model(tiny_model("llama3")));
     QuantizeReport report;
     CYB_ASSERT_OK(quantize_draft(draft, {.to = to, .n_threads = 1}, report));
