@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "cli/output.hpp"
 #include "cli/usage.hpp"
+#include "model/store_index.hpp"
 
 namespace cyb::cli {
 
@@ -23,6 +25,13 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 }  // namespace
+
+Result<void> check_model_name(const std::string& name) {
+  if (name.empty() || is_store_name(name)) return {};  // never changed into another one
+  return fail(usage_error(
+      fmt::format("--name: \"{}\" is not 1 to 128 of A-Z a-z 0-9 . _ -, not starting with . or -",
+                  terminal_safe(name))));
+}
 
 Result<void> check_apart(std::span<const std::string> outputs,
                          std::span<const std::string> inputs) {

@@ -213,7 +213,7 @@ Result<Pulled> Pull::address(const net::Url& url) {
   auto fetched = fetch({WantedFile{name, url, {}, sha256, ""}});
   if (!fetched && fetched.error().code() == net::kDigest && options_.sha256.empty())
     return fail(std::move(fetched).error().in(
-        fmt::format("pinned by the first fetch (--sha256 accepts another digest)")));
+        "pinned by the first fetch (--sha256 accepts another digest)"));
   if (!fetched) return fail(std::move(fetched).error());
   const std::string& digest = out_.files.front().result.sha256;
   if (!place_.pin_path.empty() && digest != pin) {

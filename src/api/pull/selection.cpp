@@ -10,6 +10,7 @@
 #include <map>
 
 #include "api/pull/pull_source.hpp"
+#include "import/quantize/quantize.hpp"
 #include "net/net_error.hpp"
 
 namespace cyb::api {
@@ -42,40 +43,12 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// With * and ?, without recursion: the last star is the one that grows.
-bool matches(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, from = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      from = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p, ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++from;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
-
 /// "a-00002-of-00003.gguf" -> "a.gguf"; other names as they are.
 std::string whole_name(const std::string& path) {
-  constexpr std::string_view kForm =
-      "-?"
-      "?"
-      "?"
-      "?"
-      "?-of-?"
-      "?"
-      "?"
-      "?"
-      "?.gguf";
-  if (path.size() <= kForm.size()) return path;
-  const std::size_t at = path.size() - kForm.size();
-  if (!matches(kForm, std::string_view(path).substr(at))) return path;
+  const std::string number(5, '?'), form = "-" + number + "-of-" + number + ".gguf";
+  if (path.size() <= form.size()) return path;
+  const std::size_t at = path.size() - form.size();
+  if (!matches_glob(form, std::string_view(path).substr(at))) return path;
   for (const std::size_t digit : {at + 1, at + 5, at + 10, at + 14})
     if (path[digit] < '0' || path[digit] > '9') return path;
   return path.substr(0, at) + ".gguf";
@@ -201,7 +174,7 @@ Result<Selection> select_files(const std::vector<HubFile>& files, const std::str
     found = find_by(
         [&](const std::string& path) { return whole_name(path) == whole_name(file->path); });
   if (found.empty() && pattern)
-    found = find_by([&](const std::string& path) { return matches(word, lower(path)); });
+    found = find_by([&](const std::string& path) { return matches_glob(word, lower(path)); });
   if (found.empty() && !pattern)
     found = find_by([&](const std::string& path) { return has_word(lower(path), word); });
   if (found.empty() && !pattern)

@@ -9,7 +9,6 @@
 #include "cli/output_file.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage.hpp"
-#include "model/store_index.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -50,12 +49,7 @@ class ImportCommand final : public Command {
   Result<int> run(Context& context) override {
     if (force_ && !output_) return fail(usage_error("--force has no effect without -o FILE"));
     if (output_) CYB_TRY(check_output_file(*output_, force_));
-    if (!name_.empty() && !is_store_name(name_)) {  // never changed into another one
-      return fail(
-          usage_error(fmt::format("--name: \"{}\" is not 1 to 128 of A-Z a-z 0-9 . _ -, "
-                                  "not starting with . or -",
-                                  name_)));
-    }
+    CYB_TRY(check_model_name(name_));
     api::SourceOptions options;
     for (const std::string& dim : dims_) {
       const auto named = split_named(dim);

@@ -6,9 +6,9 @@
 #include "cli/command.hpp"
 #include "cli/environment.hpp"
 #include "cli/json.hpp"
+#include "cli/output_file.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage.hpp"
-#include "model/store_index.hpp"
 #include "net/sha.hpp"
 
 namespace cyb::cli {
@@ -87,11 +87,7 @@ class PullCommand final : public Command {
 
  private:
   Result<api::PullOptions> read_options() const {
-    if (!name_.empty() && !is_store_name(name_))
-      return fail(
-          usage_error(fmt::format("--name: \"{}\" is not 1 to 128 of A-Z a-z 0-9 . _ -, "
-                                  "not starting with . or -",
-                                  name_)));
+    CYB_TRY(check_model_name(name_));
     if (output_ && no_import_)
       return fail(usage_error("--no-import has no effect with --output: nothing is imported then"));
     if (!name_.empty() && (output_ || no_import_))

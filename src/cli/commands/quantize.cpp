@@ -12,7 +12,6 @@
 #include "cli/output_file.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage.hpp"
-#include "model/store_index.hpp"
 
 namespace cyb::cli {
 namespace {
@@ -106,12 +105,7 @@ class QuantizeCommand final : public Command {
  private:
   Result<QuantizeOptions> read_options() const {
     if (to_.empty()) return fail(usage_error("--to ENC is missing"));
-    if (!name_.empty() && !is_store_name(name_)) {
-      return fail(
-          usage_error(fmt::format("--name: \"{}\" is not 1 to 128 of A-Z a-z 0-9 . _ -, "
-                                  "not starting with . or -",
-                                  terminal_safe(name_))));
-    }
+    CYB_TRY(check_model_name(name_));
     const std::vector<DType> all = quantize_targets();
     std::vector<DType> blocks;
     std::ranges::copy_if(all, std::back_inserter(blocks), is_quantize_target);
