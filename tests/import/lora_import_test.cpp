@@ -61,7 +61,43 @@ TEST(LoraImport, WhatPeftWritesIsTaken) {
   EXPECT_EQ(code_of(with("fan_in_fan_out", true)), "");
   EXPECT_EQ(code_of(with("something_new", nullptr)), "");
   EXPECT_EQ(code_of(with("something_new", json::object())), "");
-  EXPECT_EQ(code_of(with("target_modules", {"q_proj"})), "");
+  EXPECT_EQ(code_of(with("target_modules", {"q_proj", "down_proj", "k_proj"})), "");
+}
+
+TEST(LoraImport, ModulesThatTheConfigDoesNotNameAreRefused) {
+  const auto targets = [](json value, const char* more = "exclude_modules", json extra = nullptr) {
+    json config = lora_config(2, 4);
+    config["target_modules"] = std::move(value);
+    config[more] = std::move(extra);
+    return code_of(config);
+  };
+  const json both = {"q_proj", "down_proj"};
+  EXPECT_EQ(targets({"q_proj"}), "L02");
+  EXPECT_EQ(targets({"q_proj", "own_proj"}), "L02") << "an end of a name is one after a dot";
+  EXPECT_EQ(targets({"self_attn.q_proj", "model.layers.1.mlp.down_proj"}), "");
+  EXPECT_EQ(targets("all-linear"), "");
+  EXPECT_EQ(targets(R"(.*\.(q_proj|down_proj))"), "");
+  EXPECT_EQ(targets(R"(.*\.(q_proj|down))"), "L02") << "an expression fits the whole name";
+  EXPECT_EQ(targets("("), "L02");
+  EXPECT_EQ(targets(7), "L02");
+  EXPECT_EQ(targets({"q_proj", 7}), "L02");
+  EXPECT_EQ(targets(json::array()), "L02") << "it names none";
+  EXPECT_EQ(targets(nullptr), "") << "the kind of the model decides";
+  EXPECT_EQ(targets(both, "exclude_modules", {"down_proj"}), "L02");
+  EXPECT_EQ(targets(both, "exclude_modules", R"(.*\.1\..*)"), "L02");
+  EXPECT_EQ(targets(both, "exclude_modules", json::array()), "");
+  EXPECT_EQ(targets(both, "exclude_modules", ""), "");
+  EXPECT_EQ(targets(both, "layers_to_transform", 0), "L02");
+  EXPECT_EQ(targets(both, "layers_to_transform", {0, 1}), "");
+  EXPECT_EQ(targets(both, "layers_to_transform", {0, 2}), "L02");
+  EXPECT_EQ(targets({"q_proj", "model.layers.1.mlp.down_proj"}, "layers_to_transform", 0), "");
+  EXPECT_EQ(targets(both, "layers_to_transform", "0"), "L02");
+  json layers = lora_config(2, 4);
+  layers.update({{"target_modules", both}, {"layers_to_transform", {0, 1}}});
+  layers["layers_pattern"] = "layers";
+  EXPECT_EQ(code_of(layers), "");
+  layers["layers_pattern"] = {"blocks", "h"};
+  EXPECT_EQ(code_of(layers), "L02");
 }
 
 TEST(LoraImport, OtherKindsAreRefusedByName) {

@@ -112,6 +112,14 @@ Result<void> place_module(const LoraPair& whole, const Model& model, const Facts
   return {};
 }
 
+Error not_named(std::string_view module) {
+  return lora_error(
+      "L02", fmt::format("adapter_config.json: the modules that it names (\"target_modules\", "
+                         "\"exclude_modules\", \"layers_to_transform\") do not include {}, whose A "
+                         "and B are in the file: PEFT would leave them out",
+                         json_quote(module)));
+}
+
 }  // namespace
 
 Result<LoraAdapter> parse_peft_adapter(std::string_view config_text,
@@ -124,6 +132,8 @@ Result<LoraAdapter> parse_peft_adapter(std::string_view config_text,
   LoraAdapter adapter;
   adapter.format = "PEFT";
   for (const auto& [module, halves] : modules) {
+    CYB_ASSIGN(const bool named, config.targets.names(module));
+    if (!named) return fail(not_named(module));
     CYB_ASSIGN(LoraPair pair, lora::read_pair(module, halves));
     CYB_ASSIGN(const double rank, config.rank_of(module));
     CYB_ASSIGN(const double alpha, config.alpha_of(module));

@@ -24,24 +24,16 @@ Error bad_key(std::string_view key, std::string_view why) {
 }
 
 /// Keys that change nothing at run time, whatever they say.
-constexpr std::array kHarmless = {"task_type",
-                                  "auto_mapping",
-                                  "peft_version",
-                                  "revision",
-                                  "base_model_name_or_path",
-                                  "inference_mode",
-                                  "target_modules",
-                                  "exclude_modules",
-                                  "lora_dropout",
-                                  "layers_pattern",
-                                  "layers_to_transform",
-                                  "megatron_core",
-                                  "eva_config",
-                                  "qalora_group_size",
-                                  "fan_in_fan_out"};
-constexpr std::array kUsed = {
-    "peft_type",        "r", "lora_alpha", "use_rslora", "bias", "rank_pattern", "alpha_pattern",
-    "init_lora_weights"};
+constexpr std::array kHarmless = {
+    "task_type",      "auto_mapping", "peft_version",  "revision",   "base_model_name_or_path",
+    "inference_mode", "lora_dropout", "megatron_core", "eva_config", "qalora_group_size",
+    "fan_in_fan_out"};
+constexpr std::array kUsed = {"peft_type",      "r",
+                              "lora_alpha",     "use_rslora",
+                              "bias",           "rank_pattern",
+                              "alpha_pattern",  "init_lora_weights",
+                              "target_modules", "exclude_modules",
+                              "layers_pattern", "layers_to_transform"};
 
 struct Refused {
   std::string_view key, what;
@@ -193,6 +185,7 @@ Result<PeftConfig> read_peft_config(const Json& config) {
   CYB_ASSIGN(out.rslora, boolean_or_false(config, "use_rslora"));
   CYB_ASSIGN(out.ranks, patterns(config, "rank_pattern", rank));
   CYB_ASSIGN(out.alphas, patterns(config, "alpha_pattern", number));
+  CYB_ASSIGN(out.targets, read_peft_targets(config));
   return out;
 }
 

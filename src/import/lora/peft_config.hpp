@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "import/lora/peft_targets.hpp"
 #include "text/regex/regex.hpp"
 
 namespace cyb::lora {
@@ -18,6 +19,7 @@ struct PeftConfig {
   bool rslora = false;  // alpha / sqrt(r) in place of alpha / r
   using Patterns = std::vector<std::pair<text::Regex, double>>;
   Patterns ranks, alphas;
+  PeftTargets targets;
 
   /// Rank and alpha of a module: those of the pattern that names it or an end of it, else the
   /// common ones. Errors: L02 where two patterns of other values do.
