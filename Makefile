@@ -5,6 +5,8 @@ PROGRAM = $(BUILD)/cyb-llm
 PROMPT ?= What is gravity?
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+# Alternations of the programs that bench-peers compares, where not the number that each comparison is made for.
+rounds = $(if $(ROUNDS),--rounds $(ROUNDS))
 # The lists of headers that the compiler writes tell ccache what a file depends on; else it runs the preprocessor once more.
 export CCACHE_DEPEND = 1
 
@@ -17,7 +19,7 @@ help:
 	@echo "make test-page    the page's types and its tests in Chromium, with a real model"
 	@echo "make test-slow    all real models, ONNX, sanitizers, forced regimes (PARTS=\"tests clients onnx tokenizers asan tsan regimes\")"
 	@echo "make bench        micro benchmarks and cyb-llm bench"
-	@echo "make bench-peers  cyb-llm in alternation with llama.cpp, the tokenizers package, and on ONNX models with ONNX Runtime and OpenVINO"
+	@echo "make bench-peers  cyb-llm in alternation with llama.cpp, the tokenizers package, and on ONNX models with ONNX Runtime and OpenVINO (ROUNDS=n: alternations)"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make lint         clang-format and clang-tidy"
 	@echo "make install      into PREFIX=$(PREFIX)"
@@ -72,11 +74,11 @@ bench:
 bench-peers: program
 	@tools/setup.sh build peers
 	@tools/venv.sh
-	@build/venv/bin/python tools/bench_peers.py --program $(PROGRAM)
-	@build/venv/bin/python tools/bench_tokenizers.py --program $(PROGRAM)
-	@python3 tools/build_peers.py >/dev/null && python3 tools/bench_serve.py --program $(PROGRAM) --idle 500
+	@build/venv/bin/python tools/bench_peers.py --program $(PROGRAM) $(rounds)
+	@build/venv/bin/python tools/bench_tokenizers.py --program $(PROGRAM) $(rounds)
+	@python3 tools/build_peers.py >/dev/null && python3 tools/bench_serve.py --program $(PROGRAM) --idle 1000 $(rounds)
 	@tools/venv.sh bench
-	@build/venv-bench/bin/python tools/bench_onnx.py --program $(PROGRAM) --save build/bench_onnx.json
+	@build/venv-bench/bin/python tools/bench_onnx.py --program $(PROGRAM) --save build/bench_onnx.json $(rounds)
 
 fuzz:
 	@tools/setup.sh build fuzz
