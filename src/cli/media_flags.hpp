@@ -17,7 +17,6 @@ class MediaFlags {
   /// The first flag of a kind that was given, "" for none.
   std::string image_flag() const;
   std::string sound_flag() const { return rate_ ? "--sample-rate" : ""; }
-  bool given() const { return !image_flag().empty() || rate_; }
   /// Errors: Usage.
   Result<media::PictureOptions> picture_options() const;
   std::optional<std::uint32_t> rate() const;

@@ -118,12 +118,15 @@ TEST_F(GenerationCommand, WrongAndUselessOptionsAreSaid) {
       {{"--answers", "2", "--draft", "m"}, "one answer at a time"},
       {{"--answers", "0"}, "is not a whole number"},
       {{"--kv", "q5"}, "is none of f32, f16, q8, q4"},
+      {{"--profile", "--top-k", "3"},
+       "--profile is for a model of tensors, --top-k for one of text"},
+      {{"--image-size", "4x4"}, "is for a model of tensors"},
   };
   for (const auto& [options, words] : wrong) {
     Line line = {kText};
     line.insert(line.end(), options.begin(), options.end());
     const ProcessResult result = run(line);
-    EXPECT_TRUE(result.exit_code == 1 || result.exit_code == 2) << options[1] << result.err;
+    EXPECT_EQ(result.exit_code, 1) << options[1] << result.err;
     EXPECT_NE(result.err.find(words), std::string::npos) << options[1] << ": " << result.err;
     EXPECT_EQ(result.out, "");
   }

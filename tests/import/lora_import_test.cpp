@@ -301,6 +301,21 @@ TEST_F(LoraGgufImport, AnotherModelIsRefused) {
   EXPECT_EQ(sizes.error().code(), "L09");
 }
 
+// llama.cpp's converter turns A and B of GPT-2. In the second file only the square matrices are
+// left.
+TEST(LoraImport, TurnedAdaptersOfGpt2AreRefused) {
+  const std::string golden = std::string(CYB_TESTS_DIR) + "/golden/";
+  const TemporaryFolder folder;
+  ImportReport report;
+  ASSERT_TRUE(import_model(golden + "gguf_tiny/gpt2.gguf", folder.file("m.model"), {}, report));
+  const auto model = *Model::open(folder.file("m.model"));
+  for (const char* file : {"adapter.gguf", "square.gguf"}) {
+    const auto read = read_adapter(golden + "lora/gguf_gpt2/" + file, *model);
+    ASSERT_FALSE(read.has_value()) << file;
+    EXPECT_EQ(read.error().code(), "L09") << read.error().text();
+  }
+}
+
 TEST(LoraImport, WhereAModelIsWantedItSaysSo) {
   const TemporaryFolder folder;
   write_lora(folder.file("a"), lora_config(2, 4), lora_tensors(modules()));

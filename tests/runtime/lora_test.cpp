@@ -81,7 +81,7 @@ std::shared_ptr<const Model> imported(const std::string& source) {
 }
 
 std::shared_ptr<const Model> base_of(const std::string& name) {
-  if (name == "gguf_llama" || name == "gguf_phi3") {
+  if (name.starts_with("gguf_")) {
     return imported(std::string(CYB_TESTS_DIR) + "/golden/gguf_tiny/" + name.substr(5) + ".gguf");
   }
   return tiny_model(name == "llama3_b" ? "llama3" : name);
@@ -108,13 +108,13 @@ TEST_P(LoraGolden, LogitsArePefts) {
   EXPECT_EQ(engine->n_fallback_steps(), plain->n_fallback_steps());
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, LoraGolden,
-                         ::testing::Combine(::testing::Values("llama3", "llama3_b", "qwen2",
-                                                              "gemma2", "phi3", "gpt2",
-                                                              "gguf_llama", "gguf_phi3"),
-                                            ::testing::Values("reference", "cpu"),
-                                            ::testing::Values("curated", "graph")),
-                         place_name);
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, LoraGolden,
+    ::testing::Combine(::testing::Values("llama3", "llama3_b", "qwen2", "gemma2", "phi3", "gpt2",
+                                         "gguf_llama", "gguf_gpt2", "gguf_phi3"),
+                       ::testing::Values("reference", "cpu"),
+                       ::testing::Values("curated", "graph")),
+    place_name);
 
 class LoraGguf : public ::testing::TestWithParam<Place> {};
 
@@ -246,28 +246,61 @@ TEST(Lora, ThreadsChunksAndOrderOfTensorsChangeNoBit) {
   }
 }
 
-TEST(Lora, OnBlocksItIsTheDecodedWeightsPlusTheProduct) {
+struct LoraBase {
+  std::string config;  // of the checkpoint
+  std::vector<StoredTensor> tensors;
+  std::vector<LoraModule> modules;
+};
+
+LoraBase tiny_base() {
+  return {read_file(std::string(CYB_TESTS_DIR) + "/golden/tiny/llama3/config.json"),
+          tiny_tensors("llama3"), tiny_lora_modules("llama3", 4)};
+}
+
+/// The same model four times as wide, so that rows are whole blocks of 256.
+LoraBase wide_base() {
+  LoraBase out = tiny_base();
+  auto config = nlohmann::ordered_json::parse(out.config);
+  for (const char* key : {"hidden_size", "intermediate_size", "head_dim"})
+    config[key] = 4 * config[key].get<int>();
+  out.config = config.dump();
+  for (StoredTensor& tensor : out.tensors) {
+    for (std::int64_t& size : tensor.shape) size *= size == 256 ? 1 : 4;  // 256: ids
+    tensor = f32_tensor(tensor.name, tensor.shape);
+  }
+  for (LoraModule& m : out.modules)
+    m = lora_module(m.name, m.out == 256 ? 256 : 4 * m.out, 4 * m.in, m.rank);
+  return out;
+}
+
+void expect_decoded_plus_product(const LoraBase& base, std::initializer_list<DType> encodings) {
   const TemporaryFolder folder;
-  const std::vector<LoraModule> modules = tiny_lora_modules("llama3", 4);
+  const std::vector<LoraModule>& modules = base.modules;
   write_lora(folder.file("adapter"), lora_config(4, 2), lora_tensors(modules));
-  for (const DType to : {DType::kQ8, DType::kQ4, DType::kQ4_1, DType::kQ5_0}) {
-    ModelDraft draft = value(draft_of_model(tiny_model("llama3")));
+  const auto checkpoint = [&](const char* name, const std::vector<StoredTensor>& tensors) {
+    std::filesystem::create_directories(folder.file(name));
+    write_file(folder.file(name) + "/config.json", base.config);
+    write_weights(folder.file(name), tensors);
+    return imported(folder.file(name));
+  };
+  const auto plain = checkpoint("plain", base.tensors);
+  for (const DType to : encodings) {
+    ModelDraft draft = value(draft_of_model(plain));
     QuantizeReport report;
     CYB_ASSERT_OK(quantize_draft(draft, {.to = to, .n_threads = 1}, report));
     const auto blocks = write_and_open(draft);
-    std::vector<StoredTensor> tensors = tiny_tensors("llama3");
+    const auto* encoded = blocks->find_tensor("model.layers.0.mlp.down_proj.weight");
+    ASSERT_TRUE(encoded != nullptr && encoded->dtype == to);
+    std::vector<StoredTensor> tensors = base.tensors;
     for (StoredTensor& tensor : tensors) {  // names are canonical in this family
       const auto values = value(ModelTensors(*blocks).read_f32(tensor.name));
       ASSERT_EQ(values.size() * 4, tensor.bytes.size());
       std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
     }
     merge_lora(tensors, modules, 0.5, false);
-    std::filesystem::create_directories(folder.file("merged"));
-    write_tiny_checkpoint("llama3", folder.file("merged"));
-    write_weights(folder.file("merged"), tensors);
     const auto ids = some_ids(12);
-    const auto want = logits_of(
-        *load(imported(folder.file("merged")), exact_options("reference", "curated")), ids);
+    const auto want =
+        logits_of(*load(checkpoint("merged", tensors), exact_options("reference", "curated")), ids);
     const std::vector<LoraUse> uses = {{adapter(folder.file("adapter"), *blocks), 1.0}};
     for (const char* path : {"curated", "graph"}) {
       for (const char* backend : {"reference", "cpu"}) {
@@ -279,6 +312,14 @@ TEST(Lora, OnBlocksItIsTheDecodedWeightsPlusTheProduct) {
       EXPECT_LT(error_of(logits_of(*load(blocks, fast, uses), ids), want), kBackendBlocks);
     }
   }
+}
+
+TEST(Lora, OnBlocksItIsTheDecodedWeightsPlusTheProduct) {
+  expect_decoded_plus_product(tiny_base(), {DType::kQ8, DType::kQ4, DType::kQ4_1, DType::kQ5_0});
+}
+
+TEST(Lora, OnBlocksOf256Too) {
+  expect_decoded_plus_product(wide_base(), {DType::kQ3k, DType::kQ4k, DType::kQ5k, DType::kQ6k});
 }
 
 TEST(Lora, PlainStepsGiveTheSame) {

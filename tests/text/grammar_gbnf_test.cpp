@@ -110,6 +110,10 @@ TEST(Gbnf, RefusalsNameThePlace) {
       {"root ::= a\n", "line 1, column 10: no rule \"a\""},
       {"other ::= \"a\"", "no rule \"root\""},
       {"root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: a second rule \"root\""},
+      {"root ::= []",
+       "rule \"root\": no finite text fits: every way through it goes on for ever or needs a "
+       "character of a class that has none"},
+      {"\xEF\xBB\xBFroot ::= \"a\"", "line 1, column 1: a byte order mark"},
       {"root ::= <think>", "line 1, column 10: tokens in a grammar"},
       {"root ::= \xC3", "line 1, column 10: not UTF-8"},
       {"root ::= root", "rule \"root\": no finite text fits"},

@@ -135,7 +135,7 @@ Result<int> RunCommand::run(Context& context) {
   CYB_TRY(grammar_.check(std::ranges::find(sampling, "--stop") != sampling.end()));
   CYB_TRY(model_.check_kv());
   const std::stop_token stop = context.interrupts.begin();
-  if (tensors_.given()) return run_tensors(context, stop);
+  if (!tensors_.given().empty()) return run_tensors(context, stop);
   CYB_TRY(Output::check_writable());
   std::string text;
   if (!is_chat(context)) {
@@ -183,8 +183,8 @@ Result<int> RunCommand::run_tensors(Context& context, std::stop_token stop) {
   if (model_.has_kv_type()) text_only.emplace_back("--kv");
   if (model_.has_adapters()) text_only.emplace_back("--lora");
   if (!text_only.empty()) {
-    return fail(usage_error(fmt::format(
-        "--input and --output are for a model of tensors, {} for one of text", text_only[0])));
+    return fail(usage_error(fmt::format("{} is for a model of tensors, {} for one of text",
+                                        tensors_.given(), text_only[0])));
   }
   CYB_ASSIGN(std::shared_ptr<const Model> model, model_.open(context, stop));
   return tensors_.run(context, model_, std::move(model), json_);

@@ -206,6 +206,17 @@ void TensorFlags::declare(Options& options) {
                         "For a model of tensors: times of the steps as a Chrome trace (JSON)");
 }
 
+std::string TensorFlags::given() const {
+  const std::pair<const char*, bool> all[] = {
+      {"--input", !inputs_.empty()},   {"--output", output_.has_value()},
+      {"--select", !select_.empty()},  {"--profile", profile_},
+      {"--trace", trace_.has_value()}, {"--force", force_}};
+  const auto found = std::ranges::find(all, true, &std::pair<const char*, bool>::second);
+  return found != std::end(all)         ? found->first
+         : !media_.image_flag().empty() ? media_.image_flag()
+                                        : media_.sound_flag();
+}
+
 /// Indices of the outputs that --select names, in the model's order; all of them without it.
 Result<std::vector<std::size_t>> TensorFlags::chosen(std::span<const std::string> outputs) const {
   for (const std::string& name : select_) {

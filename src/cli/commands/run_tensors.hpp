@@ -18,10 +18,8 @@ class TensorFlags {
  public:
   /// --input, --image-…, --sample-rate, --output, --select, --force, --profile, --trace.
   void declare(Options& options);
-  bool given() const noexcept {
-    return !inputs_.empty() || output_ || !select_.empty() || force_ || profile_ || trace_ ||
-           media_.given();
-  }
+  /// The first of these options that is given; "" where none is.
+  std::string given() const;
   /// Errors: Usage, those of the files, as TensorSession.
   Result<int> run(Context& context, const ModelFlags& flags, std::shared_ptr<const Model> model,
                   bool json) const;

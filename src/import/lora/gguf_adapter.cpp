@@ -3,6 +3,8 @@
 // model do.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json_text.hpp"
 #include "import/gguf/gguf_config.hpp"
 #include "import/gguf/gguf_file.hpp"
@@ -130,6 +132,16 @@ Result<LoraPair> read_module(const std::string& module, lora::Halves halves) {
   return pair;
 }
 
+/// llama.cpp's converter turns A and B of GPT-2's matrices, which are stored turned, though PEFT
+/// does not store them so: the shapes of a file say it, but not those of square matrices.
+Result<void> check_not_turned(const gguf::ArchitectureRow& row, const LoraAdapter& adapter) {
+  const auto is_square = [](const LoraPair& pair) { return pair.n_in == pair.n_out; };
+  if (row.name != "gpt2" || !std::ranges::all_of(adapter.pairs, is_square)) return {};
+  return fail(lora_error("L09",
+                         "all its matrices are square, so nothing says whether A and B are turned, "
+                         "as llama.cpp's converter turns those of GPT-2: give the PEFT folder"));
+}
+
 }  // namespace
 
 Result<LoraAdapter> parse_gguf_adapter(std::span<const std::byte> bytes, const Model& model) {
@@ -146,6 +158,7 @@ Result<LoraAdapter> parse_gguf_adapter(std::span<const std::byte> bytes, const M
     pair.scale = header.alpha != 0 ? header.alpha / static_cast<double>(pair.rank) : 1.0;
     CYB_TRY(place_module(std::move(pair), header.row, model, facts, adapter));
   }
+  CYB_TRY(check_not_turned(header.row, adapter));
   adapter.content = blake3(bytes);
   return adapter;
 }

@@ -248,7 +248,7 @@ Result<GrammarRules> GbnfReader::read() {
 Result<std::shared_ptr<const Grammar>> Grammar::from_gbnf(std::string_view source,
                                                           const GrammarLead& lead) {
   text::GrammarBudget budget;
-  CYB_ASSIGN(const text::SourceText opened, text::SourceText::open(source));
+  CYB_ASSIGN(const text::SourceText opened, text::SourceText::open_grammar(source));
   CYB_ASSIGN(text::GrammarRules rules, text::GbnfReader(opened, budget).read());
   return compile(rules, budget, lead);
 }

@@ -220,8 +220,10 @@ Result<void> NetworkChecks::run() {
   CYB_TRY(spread(live_, true));
   settle();
   if (!live_[net_.root().entry]) {
-    return fail(grammar_error(rules_.rule_at(net_.root().rule).name,
-                              "no finite text fits: every way through it goes on for ever"));
+    return fail(
+        grammar_error(rules_.rule_at(net_.root().rule).name,
+                      "no finite text fits: every way through it goes on for ever or needs a "
+                      "character of a class that has none"));
   }
   CYB_TRY(refuse_left_recursion());
   classify_bytes();

@@ -31,6 +31,14 @@ Result<SourceText> SourceText::open(std::string_view text) {
   return SourceText(text);
 }
 
+Result<SourceText> SourceText::open_grammar(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    return fail(grammar_error("line 1, column 1",
+                              "a byte order mark: save the grammar as UTF-8 without one"));
+  }
+  return open(text);
+}
+
 char32_t SourceText::take_char() noexcept {
   const Utf8Char c = utf8_next(text_, at_);
   at_ += c.size;

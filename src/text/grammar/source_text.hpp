@@ -20,6 +20,8 @@ class SourceText {
  public:
   /// Errors: InvalidInput for too long a text, or one that is not UTF-8.
   static Result<SourceText> open(std::string_view text);
+  /// The same of a grammar, which never begins with a byte order mark.
+  static Result<SourceText> open_grammar(std::string_view text);
 
   bool done() const noexcept { return at_ >= text_.size(); }
   std::size_t at() const noexcept { return at_; }

@@ -89,8 +89,8 @@ Result<Sampler> Sampler::create(const SamplingConfig& config, std::int32_t vocab
   CYB_TRY(check_sampling(config));
   for (const LogitBias& bias : config.logit_bias) {
     if (bias.id >= 0 && bias.id < vocab_size) continue;
-    return fail(invalid_config("sampling.logit_bias", fmt::format("token id {} is not in 0..{}",
-                                                                  bias.id, vocab_size - 1)));
+    return fail(invalid_input(
+        fmt::format("logit_bias: token id {} is not in 0..{}", bias.id, vocab_size - 1)));
   }
   return Sampler(config, vocab_size);
 }

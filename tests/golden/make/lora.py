@@ -10,7 +10,7 @@ that the adapter is stored in.
 NAME/: the adapter as PEFT saves it (adapter_config.json, adapter_model.safetensors); golden.safetensors: in.input_ids [1, 12],
 out.logits f32 [1, 12, V] of the model with the adapter, out.plain without it, and where head and embedding are apart
 out.merged, of the model that merge_and_unload() makes. gguf_NAME/adapter.gguf: the same adapter by llama.cpp's
-convert_lora_to_gguf.py. llama3_sum/: the logits of llama3 (0.7) and llama3_b (-0.3) together, by add_weighted_adapter ("cat").
+convert_lora_to_gguf.py (gguf_gpt2: turned, which must be refused; square.gguf has its square matrices alone). llama3_sum/: the logits of llama3 (0.7) and llama3_b (-0.3) together, by add_weighted_adapter ("cat").
 Without --write the committed files are compared with new ones.
 """
 import argparse
@@ -21,6 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import gguf
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -44,6 +45,7 @@ ADAPTERS = {
     "phi3": ("phi3", dict(r=4, lora_alpha=8, target_modules=["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]), torch.float16),
     "gpt2": ("gpt2", dict(r=4, lora_alpha=8, fan_in_fan_out=True, target_modules=GPT2 + ["wte"]), torch.float32),
     "gguf_llama": ("llama", dict(r=4, lora_alpha=8, target_modules=LINEAR + ["lm_head", "embed_tokens"]), torch.float32),
+    "gguf_gpt2": ("gpt2", dict(r=4, lora_alpha=8, fan_in_fan_out=True, target_modules=GPT2), torch.float32),
     "gguf_phi3": ("phi3", dict(r=4, lora_alpha=2, target_modules=["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]), torch.float16),
 }
 
@@ -102,6 +104,22 @@ def to_gguf(folder, keys):
                         str(Path(folder) / "adapter.gguf"), str(folder)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+def square(folder):
+    """adapter.gguf with its square matrices alone."""
+    reader = gguf.GGUFReader(folder / "adapter.gguf")
+    writer = gguf.GGUFWriter(folder / "square.gguf", "gpt2")
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", 8.0)
+    for tensor in reader.tensors:
+        if ".attn_output." in tensor.name:
+            writer.add_tensor(tensor.name, np.array(tensor.data))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def make(name, out):
     with tempfile.TemporaryDirectory() as folder:
         base, keys = base_of(name, folder)
@@ -120,6 +138,8 @@ def make(name, out):
         save_file(golden, str(Path(out) / "golden.safetensors"))
         if keys is not None:
             to_gguf(out, keys)
+        if name == "gguf_gpt2":
+            square(Path(out))
         print(f"{name}: the adapter moves logits by {float((with_adapter - plain).abs().max()):.3f} of {float(plain.abs().max()):.3f}")
 
 
