@@ -174,10 +174,16 @@ void SchedulerCore::collect() {
   const std::size_t n = slots_.size();
   const bool prompts = std::ranges::any_of(
       slots_, [](const Slot& slot) { return !slot.paused && slot.run->prefilling(); });
+  auto others = static_cast<std::uint32_t>(std::ranges::count_if(
+      slots_, [](const Slot& slot) { return slot.growing() && !slot.run->prefilling(); }));
   for (std::size_t i = 0; i < n; ++i) {
     Slot& slot = slots_[(first_ + i) % n];
-    const std::uint32_t outputs = batch_.left().outputs - (prompts && !batch_.empty() ? 1 : 0);
-    if (!slot.run->prefilling()) add_to_batch(slot, {options_.prefill_tokens, outputs});
+    if (!slot.growing() || slot.run->prefilling()) continue;
+    --others;
+    const std::uint32_t left = batch_.left().outputs - (prompts && !batch_.empty() ? 1 : 0);
+    // Guesses take rows that nobody else wants.
+    const std::uint32_t own = left > others ? left - others : std::min(left, std::uint32_t{1});
+    add_to_batch(slot, {options_.prefill_tokens, own});
   }
   // Where not all of them fit into a run, the others are first in the next.
   first_ = n == 0 ? 0 : (first_ + batch_.size()) % n;

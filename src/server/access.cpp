@@ -145,8 +145,7 @@ std::optional<ApiError> Access::check_admin(const http::RequestHead& head) const
   bool found = false;
   for (const Digest& key : rules->admin_keys) found |= given && same_digest(*given, key);
   if (found) return std::nullopt;
-  return ApiError{403, "Models are loaded and unloaded with an admin key (--admin-key-file).",
-                  "admin_key_required"};
+  return ApiError{403, "This needs an admin key (--admin-key-file).", "admin_key_required"};
 }
 
 std::optional<ApiError> Access::check_key(const http::RequestHead& head, bool open) const {

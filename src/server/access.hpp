@@ -42,8 +42,8 @@ class Access {
   std::optional<ApiError> check_key(const http::RequestHead& head, bool open) const;
   /// Number of the key that the request carries, from 1; 0 for none. In constant time.
   std::size_t key_number(const http::RequestHead& head) const;
-  /// 403 `admin_key_required` where the request may not load and unload models: it needs an admin
-  /// key where there are keys at all.
+  /// 403 `admin_key_required` where the request may not load and unload models or go before others:
+  /// it needs an admin key where there are keys at all.
   std::optional<ApiError> check_admin(const http::RequestHead& head) const;
 
  private:

@@ -161,6 +161,10 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
 
 void start_answer(Service& service, const std::shared_ptr<Call>& call, CompletionRequest request,
                   std::unique_ptr<AnswerShape> shape) {
+  if (request.generate.priority > 0) {
+    if (const auto refused = service.access().check_admin(call->request()))
+      return service.respond(*call, *refused);
+  }
   if (call->key_number > 0) {
     request.generate.tenant = "key " + std::to_string(call->key_number);
   }

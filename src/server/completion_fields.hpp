@@ -16,6 +16,6 @@ std::span<const Field> stream_option_fields();
 
 inline constexpr std::size_t kMaxAnswers = 16, kMaxStops = 16, kMaxStopBytes = 256;
 inline constexpr std::size_t kMaxBiases = 1024, kMaxMessages = 4096, kMaxTopLogprobs = 20;
-inline constexpr std::size_t kMaxTools = 128;
+inline constexpr std::size_t kMaxTools = 128, kMaxGuesses = 64;
 
 }  // namespace cyb::server

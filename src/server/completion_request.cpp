@@ -90,6 +90,17 @@ std::uint64_t read_seed(const Fields& fields) {
   return *seed == 0 ? (std::uint64_t{1} << 53) - 1 : static_cast<std::uint64_t>(*seed);
 }
 
+ApiResult<void> read_guesses(const Fields& fields, const Served& served, SpeculationOptions& out) {
+  out.lookup_tokens =
+      static_cast<std::uint32_t>(fields.integer("prompt_lookup_num_tokens").value_or(0));
+  const std::uint32_t most = served.engine.max_outputs() - 1;
+  if (out.lookup_tokens <= most) return {};
+  return refuse(bad_value("prompt_lookup_num_tokens",
+                          fmt::format("is more than the {} guesses that one run of this server "
+                                      "checks",
+                                      most)));
+}
+
 ApiResult<void> read_shared(const Fields& fields, const Served& served, CompletionRequest& out) {
   CYB_API_TRY(check_model(fields, served));
   GenerateOptions& options = out.generate.options;
@@ -116,6 +127,8 @@ ApiResult<void> read_shared(const Fields& fields, const Served& served, Completi
     options.overflow = *mode;
   }
   out.user = fields.text("user").value_or("");
+  out.generate.priority = static_cast<std::int32_t>(fields.integer("priority").value_or(0));
+  CYB_API_TRY(read_guesses(fields, served, options.speculation));
   CYB_API_TRY(read_stops(fields, options));
   CYB_API_TRY(read_sampling_fields(fields, served, options.sampling));
   return read_stream(fields, out);

@@ -61,8 +61,8 @@ std::string token_objects(const Tokenizer* tokenizer, std::span<const TokenRepor
   std::string out;
   for (const TokenReport& token : tokens) {
     if (&token != tokens.data()) out += ',';
-    out += '{' + chat_token(token_bytes(tokenizer, token.id), token.logprob) +
-           R"(,"top_logprobs":[)";
+    out +=
+        '{' + chat_token(token_bytes(tokenizer, token.id), token.logprob) + R"(,"top_logprobs":[)";
     for (const TokenLogprob& rival : token.top) {
       if (&rival != token.top.data()) out += ',';
       out += '{' + chat_token(token_bytes(tokenizer, rival.id), rival.logprob) + '}';
@@ -105,11 +105,22 @@ std::string_view reason_text(FinishReason reason) noexcept {
 
 std::string usage_json(std::span<const Answer> answers) {
   std::size_t n_answer = 0;
-  for (const Answer& answer : answers) n_answer += answer.result->tokens.size();
+  std::uint64_t drafted = 0, accepted = 0;
+  for (const Answer& answer : answers) {
+    n_answer += answer.result->tokens.size();
+    drafted += answer.result->speculation.drafted;
+    accepted += answer.result->speculation.accepted;
+  }
   const GenerateResult& first = *answers.front().result;
-  return fmt::format(
-      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
+  std::string out = fmt::format(
+      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}})",
       first.prompt_tokens, n_answer, first.prompt_tokens + n_answer, first.reused_tokens);
+  if (!first.speculation.kind.empty()) {
+    out += fmt::format(
+        R"(,"completion_tokens_details":{{"accepted_prediction_tokens":{},"rejected_prediction_tokens":{}}})",
+        accepted, drafted - accepted);
+  }
+  return out + '}';
 }
 
 std::string recipe_json(const GenerateResult& result) {
