@@ -93,6 +93,11 @@ bool stdin_is_terminal() noexcept {
   return ::isatty(STDIN_FILENO) == 1;
 }
 
+bool is_open_to_others(const std::string& path) noexcept {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0077) != 0;
+}
+
 Result<std::string> read_text(const std::string& path, int wake_fd) {
   return path == "-" ? read_all(STDIN_FILENO, "standard input", wake_fd) : read_file(path, wake_fd);
 }

@@ -18,6 +18,9 @@ struct TextWanted {
   std::string_view what, how;
 };
 
+/// A file whose mode lets others than its owner read or write it: no place for a secret.
+bool is_open_to_others(const std::string& path) noexcept;
+
 /// A file's or pipe's text, or that of standard input for "-", as it is. `wake_fd`: ends the wait
 /// for more with Cancelled when it becomes readable; -1: none. Errors: Io, Cancelled, Usage above
 /// the limit on prompts.

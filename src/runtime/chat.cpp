@@ -105,7 +105,8 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::preset(std::string_view name
 
 Error no_chat_template() {
   return Error(ErrorKind::kTemplate, "no_chat_template",
-               "no_chat_template: this model has no chat template");
+               "no_chat_template: this model has no chat template; it takes plain prompts, or "
+               "import a source that has one (a folder with tokenizer_config.json)");
 }
 
 Result<std::vector<OwnedSegment>> ChatTemplate::render(const Template& compiled, ChatInput input) {

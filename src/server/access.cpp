@@ -41,6 +41,37 @@ bool same_digest(const Digest& a, const Digest& b) noexcept {
   return difference == 0;
 }
 
+/// The body is JSON in UTF-8, as it is.
+std::optional<ApiError> check_body(const http::RequestHead& head) {
+  const auto refused = [](const char* message) {
+    return ApiError{415, message, "unsupported_media_type"};
+  };
+  for (const std::string_view coding : head.values("content-encoding")) {
+    if (!http::same_name(trimmed(coding), "identity"))
+      return refused("Content-Encoding is not decoded: send the body as it is.");
+  }
+  // A form on a web page cannot send this type.
+  const auto types = head.values("content-type");
+  const std::string_view value = types.size() == 1 ? types[0] : std::string_view();
+  const std::size_t end = std::min(value.find(';'), value.size());
+  if (!http::same_name(trimmed(value.substr(0, end)), "application/json"))
+    return refused("Content-Type must be application/json.");
+  std::string_view more = trimmed(value.substr(end));
+  while (!more.empty()) {
+    more.remove_prefix(1);  // ;
+    const std::size_t next = std::min(more.find(';'), more.size());
+    const std::string_view parameter = trimmed(more.substr(0, next));
+    more.remove_prefix(next);
+    if (parameter.size() < 8 || !http::same_name(parameter.substr(0, 8), "charset=")) continue;
+    std::string_view charset = parameter.substr(8);
+    if (charset.size() > 1 && charset.front() == '"' && charset.back() == '"')
+      charset = charset.substr(1, charset.size() - 2);
+    if (!http::same_name(charset, "utf-8") && !http::same_name(charset, "utf8"))
+      return refused("The body must be UTF-8, whatever its charset says.");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<Digest>> read_keys(std::string_view text, std::string_view path) {
@@ -97,7 +128,8 @@ std::optional<ApiError> Access::check_host(const Rules& rules, const http::Reque
   const auto name = host_name(hosts[0]);
   if (!name) return ApiError{400, "The Host header is malformed.", "bad_host"};
   if (knows_host(rules, *name, head)) return std::nullopt;
-  return ApiError{403, "This server does not answer to that Host.", "host_not_allowed"};
+  return ApiError{403, "This server does not answer to that Host (serve --allow-host NAME).",
+                  "host_not_allowed"};
 }
 
 std::optional<ApiError> Access::check_origin(const http::RequestHead& head) {
@@ -163,13 +195,7 @@ std::optional<ApiError> Access::check(const http::RequestHead& head, bool open) 
   if (auto error = check_host(*rules, head)) return error;
   if (auto error = check_origin(head)) return error;
   if (auto error = check_key(*rules, head, open)) return error;
-  if (head.method != "POST") return std::nullopt;
-  // A form on a web page cannot send this type.
-  const auto types = head.values("content-type");
-  const std::string_view type =
-      types.size() == 1 ? trimmed(types[0].substr(0, types[0].find(';'))) : std::string_view();
-  if (http::same_name(type, "application/json")) return std::nullopt;
-  return ApiError{415, "Content-Type must be application/json.", "unsupported_media_type"};
+  return head.method == "POST" ? check_body(head) : std::nullopt;
 }
 
 }  // namespace cyb::server

@@ -36,6 +36,7 @@ class Access {
   /// Further names and keys from now on, instead of those before; the host stays. A key that stays
   /// keeps its number, and no number is given twice.
   void renew(AccessOptions options);
+  bool has_keys() const { return !rules()->keys.empty(); }
   /// The error that refuses a request, by its head alone. `open`: the route needs no key.
   std::optional<ApiError> check(const http::RequestHead& head, bool open) const;
   /// 401 where keys are needed and the request has none that counts now.

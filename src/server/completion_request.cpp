@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "runtime/chat.hpp"
@@ -65,8 +66,11 @@ ApiResult<void> read_sampling_fields(const Fields& fields, const Served& served,
   out.repetition_penalty = fields.number("repetition_penalty");
   out.presence_penalty = fields.number("presence_penalty");
   out.frequency_penalty = fields.number("frequency_penalty");
-  if (const auto k = fields.integer("top_k")) out.top_k = static_cast<std::uint32_t>(*k);
-  for (const char* name : {"top_p", "typical_p", "repetition_penalty"}) {
+  if (const auto k = fields.integer("top_k"))
+    out.top_k = static_cast<std::uint32_t>(std::max(*k, std::int64_t{0}));
+  // The filter keeps one token at least: so little is the likeliest alone.
+  if (out.top_p == 0.0) out.top_p = std::numeric_limits<float>::min();
+  for (const char* name : {"typical_p", "repetition_penalty"}) {
     if (fields.number(name) == 0.0) return refuse(bad_value(name, "must be more than 0"));
   }
   if (fields.number("min_p") == 1.0) return refuse(bad_value("min_p", "must be less than 1"));

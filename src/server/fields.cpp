@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json_text.hpp"
+#include "base/utf8.hpp"
 #include "text/template/chat_json.hpp"
 
 namespace cyb::server {
@@ -182,6 +183,9 @@ std::optional<std::string_view> Fields::text(std::string_view name) const noexce
 }
 
 ApiResult<ChatValue> parse_body(std::string_view body) {
+  if (body.empty()) return refuse({400, "the body is empty.", "invalid_json"});
+  if (const std::size_t bad = utf8_find_invalid(body); bad != std::string_view::npos)
+    return refuse({400, fmt::format("the body is not UTF-8 at byte {}.", bad), "invalid_json"});
   auto parsed = parse_chat_json(body, "the body");
   if (!parsed) {
     // What the parser last read is the client's own text: it stays out of the answer.
@@ -200,8 +204,9 @@ ApiResult<Fields> check_fields(const ChatValue& body, std::span<const Field> tab
   auto checked = check_all(body, table);
   if (checked) return Fields(body);
   ApiError& error = checked.error();
-  return refuse(where.empty() ? error
-                              : renamed(error, error.param, fmt::format("{}.{}", where, error.param)));
+  return refuse(where.empty()
+                    ? error
+                    : renamed(error, error.param, fmt::format("{}.{}", where, error.param)));
 }
 
 }  // namespace cyb::server

@@ -22,8 +22,8 @@ constexpr std::string_view kLoad = "it is set where the server is started";
 
 constexpr Field kOptions[] = {
     {"temperature", kNumber, kBuilt, 0, 100, "the model's", "0: the likeliest token"},
-    {"top_k", kInteger, kBuilt, 0, kBig, "the model's", "0: off"},
-    {"top_p", kNumber, kBuilt, 0, 1, "the model's", "(0, 1]"},
+    {"top_k", kInteger, kBuilt, -1, kBig, "the model's", "0, -1: off"},
+    {"top_p", kNumber, kBuilt, 0, 1, "the model's", "0: the likeliest token"},
     {"min_p", kNumber, kBuilt, 0, 1, "the model's", "[0, 1)"},
     {"typical_p", kNumber, kBuilt, 0, 1, "the model's", "(0, 1]"},
     {"repeat_penalty", kNumber, kBuilt, 0, 100, "the model's", "1: off"},
@@ -63,8 +63,8 @@ constexpr Field kShared[] = {
     {"think", kBool, kBuilt, 0, 0, "the template's", "its variable enable_thinking"},
     {"logprobs", kBool, kBuilt, 0, 0, "false", "of the chosen tokens"},
     {"top_logprobs", kInteger, kBuilt, 0, kMaxTopLogprobs, "0", "needs logprobs"},
-    {"keep_alive", kAny, kBuilt, 0, 0, "the server's", "how long the model stays when nobody uses it",
-     false, nullptr, "KeepAlive"},
+    {"keep_alive", kAny, kBuilt, 0, 0, "the server's",
+     "how long the model stays when nobody uses it", false, nullptr, "KeepAlive"},
 };
 
 constexpr Field kChat[] = {
@@ -247,8 +247,7 @@ ApiResult<CompletionRequest> read_ollama_chat(const Fields& fields, const Served
   std::vector<ChatValue> messages;
   const ChatValue& list = *fields.find("messages");
   for (std::size_t i = 0; i < list.items.size(); ++i) {
-    CYB_API_ASSIGN(ChatValue message,
-                   read_message(list.items[i], fmt::format("messages[{}]", i)));
+    CYB_API_ASSIGN(ChatValue message, read_message(list.items[i], fmt::format("messages[{}]", i)));
     messages.push_back(std::move(message));
   }
   return read_messages_of(ChatValue::list(std::move(messages)), "messages", fields, served);

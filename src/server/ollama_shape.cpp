@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -52,8 +53,7 @@ class OllamaShape final : public AnswerShape {
       calls_.back().arguments += call.arguments;
     }
     if (piece.content.empty() && piece.reasoning.empty() && piece.tokens.empty()) return {};
-    return head(piece.content, piece.reasoning, {}) + logprobs(piece.tokens) +
-           ",\"done\":false}\n";
+    return head(piece.content, piece.reasoning, {}) + logprobs(piece.tokens) + ",\"done\":false}\n";
   }
 
   std::string finish(const ChoiceEnd&) override {
@@ -89,11 +89,13 @@ class OllamaShape final : public AnswerShape {
   std::string last_members(const GenerateResult& result) const {
     const double total = std::chrono::duration<double, std::milli>(Clock::now() - began_).count();
     const auto n_tokens = result.tokens.size();
+    // The first token comes with the prompt.
+    const double eval_ms =
+        result.timings.token_ms_mean * static_cast<double>(std::max<std::size_t>(n_tokens, 1) - 1);
     return fmt::format(
         R"(,"done":true,"done_reason":"{}","total_duration":{},"load_duration":0,"prompt_eval_count":{},"prompt_eval_duration":{},"eval_count":{},"eval_duration":{},"cyb_llm":{})",
         reason_text(result.finish_reason), nanoseconds(total), result.prompt_tokens,
-        nanoseconds(result.timings.prefill_ms), n_tokens,
-        nanoseconds(result.timings.token_ms_mean * static_cast<double>(n_tokens)),
+        nanoseconds(result.timings.prefill_ms), n_tokens, nanoseconds(eval_ms),
         recipe_json(result));
   }
 

@@ -45,7 +45,10 @@ Result<std::unique_ptr<Server>> Server::start(std::unique_ptr<ModelShelf> shelf,
   http::HttpHooks hooks{
       [&service](const http::RequestHead& head) { return service.check_head(head); },
       [&service](const std::shared_ptr<http::Exchange>& exchange) { service.handle(exchange); },
-      [&service](unsigned status) { return service.refuse(status); }};
+      [&service](unsigned status, std::string_view why, std::string_view peer) {
+        return service.refuse(status, why, peer);
+      },
+      [&service](std::string_view line) { service.log(line); }};
   CYB_ASSIGN(out->http_,
              http::HttpServer::start(std::move(options.http), std::move(hooks), *out->workers_));
   service.set_connections([raw = out->http_.get()] { return raw->n_connections(); });
@@ -68,6 +71,11 @@ std::string Server::address() const {
 
 Result<void> Server::renew(const ServerOptions& options) {
   CYB_TRY(check_reach(options));
+  if (options.service.access.keys.empty() && service_->access().has_keys()) {
+    return fail(
+        invalid_input("no keys are left: a server that asks for keys is opened to everybody by a "
+                      "new start alone"));
+  }
   CYB_TRY(http_->renew_certificate(options.http.tls_certificate, options.http.tls_key));
   service_->access().renew(options.service.access);
   return {};

@@ -49,7 +49,20 @@ Found find_route(const http::RequestHead& head) {
   return out;
 }
 
-ApiError no_request(unsigned status) {
+ApiError nothing_at(const http::RequestHead& head) {
+  std::string message = "There is nothing at this path.";
+  http::RequestHead below;
+  below.method = head.method;
+  below.target = "/v1" + head.target;
+  if (find_route(below).route != nullptr) {
+    message += " The API is below /v1: the base URL of clients ends with it.";
+  } else if (head.path().starts_with("/api/")) {
+    message += " Of Ollama's API there are chat, generate, show, tags, ps, embed and version.";
+  }
+  return {404, message, "not_found"};
+}
+
+ApiError no_request(unsigned status, std::string_view why) {
   switch (status) {
     case 408:
       return {408, "The request did not come in time.", "request_timeout"};
@@ -62,7 +75,7 @@ ApiError no_request(unsigned status) {
     case 503:
       return {503, "The server has too much to do; try again later.", "overloaded"};
     default:
-      return {400, "This is no HTTP/1.1 request.", "bad_request"};
+      return {400, std::string(why.empty() ? "This is no HTTP/1.1 request." : why), "bad_request"};
   }
 }
 
@@ -98,21 +111,23 @@ std::optional<http::Response> Service::check_head(const http::RequestHead& head)
   // What is not there is said before what its body must be.
   if (found.route == nullptr && (!error || error->status == 415)) {
     error = found.allowed.empty()
-                ? ApiError{404, "There is nothing at this path.", "not_found"}
+                ? nothing_at(head)
                 : ApiError{405, "This path takes another method.", "method_not_allowed"};
   }
   if (!error) return std::nullopt;
   http::Response out = error_response(*error, error_shape(head.path()));
   if (error->status == 405) out.headers.push_back({"Allow", found.allowed});
   Call call{nullptr, found.route, new_id("req-")};
+  call.peer = head.peer;
   out.headers.push_back({"X-Request-Id", call.id});
   record(call, error->status);
   return out;
 }
 
-http::Response Service::refuse(unsigned status) {
-  const Call call{nullptr, nullptr, new_id("req-")};
-  http::Response out = error_response(no_request(status));
+http::Response Service::refuse(unsigned status, std::string_view why, std::string_view peer) {
+  Call call{nullptr, nullptr, new_id("req-")};
+  call.peer = peer;
+  http::Response out = error_response(no_request(status, why));
   out.headers.push_back({"X-Request-Id", call.id});
   record(call, status);
   return out;
@@ -122,6 +137,7 @@ void Service::handle(const std::shared_ptr<http::Exchange>& exchange) {
   auto call = std::make_shared<Call>();
   call->exchange = exchange;
   call->id = new_id("req-");
+  call->peer = exchange->request().peer;
   call->route = find_route(exchange->request()).route;
   call->key_number = access_.key_number(exchange->request());
   if (call->route == nullptr) return;  // check_head() has refused it
@@ -160,6 +176,7 @@ void Service::record(const Call& call, unsigned status) {
   }
   if (call.first_token_ms > 0) line += fmt::format(", first after {:.0f} ms", call.first_token_ms);
   if (call.key_number > 0) line += fmt::format(", key {}", call.key_number);
+  if (!call.peer.empty()) line += ", from " + call.peer;
   if (!call.user.empty()) line += ", user " + json_quote(call.user.substr(0, 64));
   options_.log(line + ", " + call.id);
 }

@@ -41,6 +41,7 @@ struct Call {
   const Route* route = nullptr;
   std::string id;              // "req-...", in X-Request-Id
   std::size_t key_number = 0;  // 0: no keys
+  std::string peer{};          // the client's address
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   // For the log.
   std::string user{};
@@ -73,8 +74,11 @@ class Service {
 
   std::optional<http::Response> check_head(const http::RequestHead& head);
   void handle(const std::shared_ptr<http::Exchange>& exchange);
-  /// An answer to what is no request.
-  http::Response refuse(unsigned status);
+  /// An answer to what is no request: `why` is a sentence, or "".
+  http::Response refuse(unsigned status, std::string_view why, std::string_view peer);
+  void log(std::string_view line) const {
+    if (options_.log) options_.log(line);
+  }
 
   /// Gives the model back, answers, counts and logs.
   void respond(Call& call, http::Response response);

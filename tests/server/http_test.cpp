@@ -256,7 +256,7 @@ TEST(HttpFields, RulesBetweenFields) {
   refused({{"stream", true}, {"stream_options", {{"other", true}}}}, "stream_options.other");
   refused({{"top_logprobs", 2}}, "top_logprobs");
   refused({{"max_tokens", 2}, {"max_completion_tokens", 3}}, "max_completion_tokens");
-  refused({{"top_p", 0}}, "top_p");
+  refused({{"typical_p", 0}}, "typical_p");
   refused({{"min_p", 1}}, "min_p");
   refused({{"logit_bias", {{"x", 1}}}}, "logit_bias");
   refused({{"logit_bias", {{"99999", 1}}}}, "logit_bias");

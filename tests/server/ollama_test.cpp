@@ -114,7 +114,7 @@ TEST(ServerOllama, RefusalsHaveItsShapeAndTheClientsNames) {
   refused(option("num_predict", 0), "invalid_value", "options.num_predict");
   refused(option("num_gpu", 1), "unsupported_parameter", "options.num_gpu");
   refused(option("frobnicate", 1), "unknown_parameter", "options.frobnicate");
-  refused(option("top_p", 0), "invalid_value", "options.top_p");
+  refused(option("typical_p", 0), "invalid_value", "options.typical_p");
   refused(option("repeat_penalty", 0), "invalid_value", "options.repeat_penalty");
   refused(option("stop", Json::array({""})), "invalid_value", "options.stop");
   refused(chat({{"top_logprobs", 1}}), "invalid_value", "top_logprobs");

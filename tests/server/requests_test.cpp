@@ -1,4 +1,4 @@
-// What a request may ask of the engine beside its answer: guesses and a place in the queue.
+// What a request may ask of the engine beside its answer, and how requests come.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -118,6 +118,166 @@ TEST(ServerPriority, GoingBeforeOthersNeedsAnAdminKey) {
     EXPECT_EQ(status(kKey, path, -3), 200);
     EXPECT_EQ(status(kKey, path, 1), 403);
     EXPECT_EQ(status(kAdmin, path, 1), 200);
+  }
+}
+
+Reply raw(const TestServer& server, const std::string& text) {
+  return ask(server.port(), text);
+}
+
+// RFC 9110, 7.8: who does not speak the other protocol goes on as if nothing had been offered.
+TEST(ServerHttp, AnOfferToUpgradeIsNotTakenUp) {
+  const TestServer server;
+  const std::string offer =
+      "Host: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+      "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n";
+  EXPECT_EQ(raw(server, "GET /health HTTP/1.1\r\n" + offer + "\r\n").status, 200);
+  EXPECT_EQ(raw(server,
+                "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+                "Upgrade: websocket\r\n\r\n")
+                .status,
+            200);
+  const std::string body = R"({"prompt":"Hi>","max_tokens":2})";
+  const Reply answer = raw(server, "POST /v1/completions HTTP/1.1\r\n" + offer +
+                                       "Content-Type: application/json\r\nContent-Length: " +
+                                       std::to_string(body.size()) + "\r\n\r\n" + body);
+  EXPECT_EQ(answer.status, 200) << answer.body;
+}
+
+TEST(ServerHttp, WhatIsWrongWithARequestIsNamed) {
+  const TestServer server;
+  const auto refused = [&](const std::string& head, const char* words) {
+    const Reply reply = raw(server, head + "\r\n");
+    EXPECT_EQ(reply.status, 400) << head;
+    EXPECT_NE(reply.body.find(words), std::string::npos) << head << reply.body;
+  };
+  refused("CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n", "no proxy");
+  const std::string post = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n";
+  refused(post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "the only framing");
+  refused(post + "Content-Length: 2, 2\r\n", "Content-Length");
+  refused(post + "Transfer-Encoding: gzip, chunked\r\n", "must be chunked");
+}
+
+TEST(ServerHttp, TheAbsoluteFormIsThePath) {
+  const TestServer server;
+  EXPECT_EQ(raw(server, "GET http://127.0.0.1/health HTTP/1.1\r\nHost: localhost\r\n\r\n").status,
+            200);
+  EXPECT_EQ(raw(server, "GET HTTP://x?y HTTP/1.1\r\nHost: elsewhere\r\n\r\n").status, 403)
+      << "the Host header decides";
+}
+
+TEST(ServerHttp, BodiesInACodingOrCharsetAreRefusedByName) {
+  const TestServer server;
+  const auto status = [&](const std::string& headers) {
+    const std::string body = R"({"content":"Hi"})";
+    const Reply reply =
+        raw(server, "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + headers +
+                        "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    if (reply.status != 200) {
+      EXPECT_EQ(reply.code(), "unsupported_media_type");
+    }
+    return reply.status;
+  };
+  EXPECT_EQ(status("Content-Type: application/json; charset=UTF-8"), 200);
+  EXPECT_EQ(status("Content-Type: application/json;charset=\"utf-8\"; x=y"), 200);
+  EXPECT_EQ(status("Content-Type: application/json\r\nContent-Encoding: identity"), 200);
+  EXPECT_EQ(status("Content-Type: application/json\r\nContent-Encoding: gzip"), 415);
+  EXPECT_EQ(status("Content-Type: application/json; charset=latin1"), 415);
+  EXPECT_EQ(status("Content-Type: application/json; a=b; charset=utf-16"), 415);
+  EXPECT_EQ(status("Content-Type: application/json;"), 200);
+  EXPECT_EQ(status("Content-Type: ;application/json"), 415);
+}
+
+TEST(ServerHttp, BodiesThatAreNoTextAreToldApart) {
+  const TestServer server;
+  const auto says = [&](const std::string& body, const char* words) {
+    const Reply reply = ask(server.port(), post_text("/tokenize", body));
+    EXPECT_EQ(reply.code(), "invalid_json");
+    EXPECT_NE(reply.body.find(words), std::string::npos) << reply.body;
+  };
+  says("", "the body is empty");
+  says("{\"content\":\"\xff\"}", "not UTF-8 at byte 12");
+}
+
+TEST(ServerHttp, PathsThatAreNotThereSayWhatIs) {
+  const TestServer server;
+  const auto message = [&](const char* path) {
+    return post(server.port(), path, Json::object()).json().dump();
+  };
+  EXPECT_NE(message("/chat/completions").find("below /v1"), std::string::npos);
+  EXPECT_NE(message("/api/push").find("Of Ollama's API there are"), std::string::npos);
+  EXPECT_EQ(message("/nothing").find("/v1"), std::string::npos);
+}
+
+TEST(ServerHttp, TheLogNamesTheClientOfARefusal) {
+  std::mutex mutex;
+  std::string log;
+  server::ServerOptions options;
+  options.service.access.keys = value(server::read_keys(kKey + "\n", "keys"));
+  options.service.log = [&](std::string_view line) {
+    const std::lock_guard lock(mutex);
+    log += std::string(line) + "\n";
+  };
+  const TestServer server({}, test_model(), std::move(options));
+  EXPECT_EQ(raw(server, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 401);
+  EXPECT_EQ(raw(server, "NONSENSE\r\n\r\n").status, 400);
+  EXPECT_EQ(raw(server, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 200);
+  const std::lock_guard lock(mutex);
+  for (const char* start : {"models 401", "other 400", "health 200"}) {
+    const std::size_t at = log.find(start);
+    ASSERT_NE(at, std::string::npos) << log;
+    EXPECT_NE(log.substr(at, log.find('\n', at) - at).find(", from 127.0.0.1"), std::string::npos)
+        << log;
+  }
+}
+
+TEST(ServerHttp, KeysAreNotTakenAwayFromARunningServer) {
+  server::ServerOptions options;
+  options.service.access.keys = value(server::read_keys(kKey + "\n", "keys"));
+  const TestServer server({}, test_model(), std::move(options));
+  const auto renewed = server.server->renew({});
+  ASSERT_FALSE(renewed.has_value());
+  EXPECT_NE(renewed.error().text().find("no keys are left"), std::string::npos);
+  EXPECT_EQ(raw(server, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 401);
+}
+
+TEST(ServerSampling, ValuesThatMeanOffOrTheLikeliestAreTaken) {
+  const TestServer server(answer_after_mark({'x'}));
+  for (const Json& body : {Json{{"top_p", 0}}, Json{{"top_k", -1}}, Json{{"top_k", 0}}}) {
+    Json all = body;
+    all.update({{"max_tokens", 4}, {"temperature", 1}});
+    const Reply reply = server.complete(all);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(reply.json()["choices"][0]["text"], "xxxx");
+  }
+  EXPECT_EQ(server.complete({{"top_k", -2}}).status, 400);
+  EXPECT_EQ(server.complete({{"top_p", -0.1}}).status, 400);
+}
+
+TEST(ServerTokenize, PiecesThatAreNoTextAreBytes) {
+  const TestServer server;
+  const Json tokens =
+      post(server.port(), "/tokenize", {{"content", "a\u00e9"}, {"with_pieces", true}})
+          .json()["tokens"];
+  ASSERT_EQ(tokens.size(), 3u) << tokens;
+  EXPECT_EQ(tokens[0]["piece"], "a");
+  EXPECT_EQ(tokens[1]["piece"], Json::array({0xC3}));
+  EXPECT_EQ(tokens[2]["piece"], Json::array({0xA9}));
+}
+
+TEST(ServerOllamaTimes, TheyAddUp) {
+  const TestServer server(slow(answer_after_mark({'x'}), 5));
+  for (const int n : {1, 2, 10}) {
+    const Json answer = post(server.port(), "/api/generate",
+                             {{"prompt", "Hi>"},
+                              {"raw", true},
+                              {"stream", false},
+                              {"options", {{"num_predict", n}}}})
+                            .json();
+    EXPECT_LE(answer["prompt_eval_duration"].get<double>() + answer["eval_duration"].get<double>(),
+              answer["total_duration"].get<double>())
+        << answer;
+    EXPECT_GE(answer["eval_duration"].get<double>(), (n - 1) * 5e6);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "cli/serve_config.hpp"
 #include "cli/serve_shelf.hpp"
+#include "cli/text_input.hpp"
 #include "server/openapi.hpp"
 #include "server/server.hpp"
 
@@ -71,6 +72,12 @@ class ServeCommand final : public Command {
     if (!context.output.quiet()) {
       options.service.log = [this, &context](std::string_view line) { log(context.output, line); };
     }
+    for (const auto* secret : {&told.key_file, &told.admin_key_file, &told.tls_key}) {
+      if (*secret && is_open_to_others(**secret)) {
+        context.output.warning(
+            fmt::format("{}: others can read or write it: chmod 600", terminal_safe(**secret)));
+      }
+    }
     raise_file_limit();
     CYB_ASSIGN(std::unique_ptr<ModelShelf> shelf,
                make_shelf(told, context, stop, [this, &context](const std::string& line) {
@@ -79,6 +86,7 @@ class ServeCommand final : public Command {
     CYB_ASSIGN(const std::unique_ptr<server::Server> server,
                server::Server::start(std::move(shelf), std::move(options)));
     context.output.line("listening on " + server->address());
+    CYB_TRY(context.output.result());  // who starts it waits for that line
     while (wait(stop)) renew(context, *server);
     context.output.note("finishing what runs; a second signal ends at once");
     server->drain();

@@ -29,13 +29,12 @@ constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
 
 class Connection final : public AnswerOutput, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Shared> shared, std::unique_ptr<Stream> stream,
-             std::string local_address)
+  Connection(std::shared_ptr<Shared> shared, std::unique_ptr<Stream> stream, Ends ends)
       : shared_(std::move(shared)),
         stream_(std::move(stream)),
         timer_(stream_->executor()),
         reader_(shared_->options.limits),
-        local_address_(std::move(local_address)) {
+        ends_(std::move(ends)) {
     ++shared_->n_connections;
   }
   ~Connection() override {
@@ -140,7 +139,7 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
       input_.erase(0, reader_.feed(input_));
       switch (reader_.state()) {
         case RequestReader::State::kBad:
-          return refuse(reader_.status());
+          return refuse(reader_.status(), reader_.why());
         case RequestReader::State::kHeadDone:
           if (!begin_body()) return;
           break;
@@ -158,7 +157,7 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
   }
   bool begin_body() {
     RequestHead head = reader_.head();
-    head.local_address = local_address_;
+    name_ends(head);
     if (shared_->hooks.check_head) {
       if (const auto refused = shared_->hooks.check_head(head)) {
         send_refusal(*refused, head.method == "HEAD");
@@ -172,7 +171,13 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
     arm(shared_->options.body_timeout);
     return true;
   }
-  void refuse(unsigned status) { send_refusal(shared_->hooks.refuse(status), false); }
+  void refuse(unsigned status, std::string_view why = {}) {
+    send_refusal(shared_->hooks.refuse(status, why, ends_.peer), false);
+  }
+  void name_ends(RequestHead& head) const {
+    head.local_address = ends_.local;
+    head.peer = ends_.peer;
+  }
   void send_refusal(const Response& response, bool head_only) {
     begin_answer();
     finish(response_head(response, false, false) +
@@ -281,7 +286,8 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
   asio::steady_timer timer_;
   RequestReader reader_;
   std::weak_ptr<LiveExchange> current_;
-  std::string local_address_, input_, writing_;
+  Ends ends_;
+  std::string input_, writing_;
   std::size_t written_ = 0, discarded_ = 0;
   std::uint64_t timer_number_ = 0;
   bool begun_ = false, reading_ = false, end_of_input_ = false, closed_ = false, lingering_ = false;
@@ -296,7 +302,7 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
 };
 
 void Connection::dispatch(Request request) {
-  request.local_address = local_address_;
+  name_ends(request);
   begin_answer();
   auto exchange = std::make_shared<LiveExchange>(shared_from_this(), std::move(request));
   current_ = exchange;
@@ -307,7 +313,7 @@ void Connection::dispatch(Request request) {
       // The exchange answers 500 when it is dropped.
     }
   });
-  if (!taken) exchange->respond(shared_->hooks.refuse(503));
+  if (!taken) exchange->respond(shared_->hooks.refuse(503, "", ends_.peer));
   if (end_of_input_) half_closed();
 }
 
@@ -323,10 +329,9 @@ void Connection::tell_gone() {
 }
 
 void start_connection(const std::shared_ptr<Shared>& shared, std::unique_ptr<Stream> stream,
-                      std::string local_address) {
+                      Ends ends) {
   const auto executor = stream->executor();
-  auto connection =
-      std::make_shared<Connection>(shared, std::move(stream), std::move(local_address));
+  auto connection = std::make_shared<Connection>(shared, std::move(stream), std::move(ends));
   {
     const std::lock_guard lock(shared->mutex);
     shared->connections.emplace(connection.get(), connection);

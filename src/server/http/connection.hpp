@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "server/http/http_server.hpp"
+#include "server/http/listener.hpp"
 #include "server/http/stream.hpp"
 
 namespace cyb::http {
@@ -41,10 +42,9 @@ struct Shared {
   std::unordered_map<const Connection*, std::weak_ptr<Connection>> connections;
 };
 
-/// Reads its first request; it keeps itself alive until it is closed. `local_address`: of this
-/// machine, "" where the stream has none.
+/// Reads its first request; it keeps itself alive until it is closed.
 void start_connection(const std::shared_ptr<Shared>& shared, std::unique_ptr<Stream> stream,
-                      std::string local_address);
+                      Ends ends);
 
 /// Closes all of them; `idle_only`: those that are answering go on.
 void close_connections(Shared& shared, bool idle_only);

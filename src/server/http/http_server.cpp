@@ -40,10 +40,12 @@ struct HttpServer::Impl {
     pause.cancel();
   }
   void accept() {
-    listener->accept([this](const Code& code, std::unique_ptr<Stream> stream, std::string local) {
+    listener->accept([this](const Code& code, std::unique_ptr<Stream> stream, Ends ends) {
       if (code == asio::error::operation_aborted || shared->closing) return;
       if (!code && shared->n_connections < shared->options.max_connections) {
-        start_connection(shared, std::move(stream), std::move(local));
+        start_connection(shared, std::move(stream), std::move(ends));
+      } else {
+        tell(code ? code.message() : "as many are open as the server takes");
       }
       if (!code) return accept();
       pause.expires_after(kAcceptPause);  // no file descriptors, as a rule
@@ -51,6 +53,13 @@ struct HttpServer::Impl {
         if (!late && !shared->closing) accept();
       });
     });
+  }
+  /// Once a minute at most.
+  void tell(const std::string& what) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!shared->hooks.trouble || now < next_told) return;
+    next_told = now + std::chrono::minutes(1);
+    shared->hooks.trouble("connections wait or are closed: " + what);
   }
   void run() {
     while (!shared->io.stopped()) {
@@ -65,6 +74,7 @@ struct HttpServer::Impl {
   std::shared_ptr<Shared> shared;
   std::unique_ptr<Listener> listener;
   asio::steady_timer pause;
+  std::chrono::steady_clock::time_point next_told{};  // of the accepting strand alone
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
   std::vector<std::jthread> threads;
 };

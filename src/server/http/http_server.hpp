@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
 #include "server/http/message.hpp"
@@ -38,8 +39,11 @@ struct HttpHooks {
   std::function<std::optional<Response>(const RequestHead&)> check_head{};
   /// On a worker.
   std::function<void(std::shared_ptr<Exchange>)> handle{};
-  /// An answer to what is no request at all: 400, 408, 413, 431, 500, 503.
-  std::function<Response(unsigned status)> refuse{};
+  /// An answer to what is no request at all: 400, 408, 413, 431, 500, 503. `why`: a sentence, or
+  /// ""; `peer`: the client's address.
+  std::function<Response(unsigned status, std::string_view why, std::string_view peer)> refuse{};
+  /// A line for the log: what keeps connections from being taken.
+  std::function<void(std::string_view)> trouble{};
 };
 
 class HttpServer {

@@ -92,15 +92,18 @@ class TcpListener final : public TlsListener {
   void accept(Accepted done) override {
     acceptor_.async_accept(asio::make_strand(io_), [this, done = std::move(done)](
                                                        const Code& code, Tcp::socket socket) {
-      if (code) return done(code, nullptr, "");
+      if (code) return done(code, nullptr, {});
       Code ignored;
       socket.set_option(Tcp::no_delay(true), ignored);
       if (send_buffer_bytes_ > 0) {
         socket.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes_), ignored);
       }
+      Ends ends;
       const auto local = socket.local_endpoint(ignored);
-      std::string address = ignored ? "" : local.address().to_string();
-      done({}, stream(Socket(std::move(socket))), std::move(address));
+      if (!ignored) ends.local = local.address().to_string();
+      const auto peer = socket.remote_endpoint(ignored);
+      if (!ignored) ends.peer = peer.address().to_string();
+      done({}, stream(Socket(std::move(socket))), std::move(ends));
     });
   }
   void close() override {
@@ -126,7 +129,7 @@ Result<void> clear_path(asio::io_context& io, const std::string& path) {
   Local::socket probe(io);
   Code code;
   probe.connect(Local::endpoint(path), code);
-  if (!code) return fail(busy("another process listens on \"" + path + "\""));
+  if (!code) return fail(busy("the Unix socket \"" + path + "\""));
   if (code != asio::error::connection_refused)
     return fail(io_error(path, "connect", code.message()));
   if (::unlink(path.c_str()) != 0) return fail(io_error(path, "remove", "the old socket stays"));
@@ -162,8 +165,8 @@ class UnixListener final : public TlsListener {
   void accept(Accepted done) override {
     acceptor_.async_accept(asio::make_strand(io_),
                            [this, done = std::move(done)](const Code& code, Local::socket socket) {
-                             if (code) return done(code, nullptr, "");
-                             done({}, stream(Socket(std::move(socket))), "");
+                             if (code) return done(code, nullptr, {});
+                             done({}, stream(Socket(std::move(socket))), {});
                            });
   }
   void close() override {

@@ -14,12 +14,16 @@
 
 namespace cyb::http {
 
+/// Addresses of a connection without ports: of this machine, of the client; "" on a Unix socket.
+struct Ends {
+  std::string local, peer;
+};
+
 class Listener {
  public:
-  /// `local_address`: of this machine, "" on a Unix socket. Where the code is set there is no
-  /// stream.
-  using Accepted = std::function<void(const boost::system::error_code&, std::unique_ptr<Stream>,
-                                      std::string local_address)>;
+  /// Where the code is set there is no stream.
+  using Accepted =
+      std::function<void(const boost::system::error_code&, std::unique_ptr<Stream>, Ends ends)>;
 
   /// Errors: InvalidInput for a host that is no address, a path that is too long or no socket,
   /// certificates that are none; Busy where another process listens; Io.

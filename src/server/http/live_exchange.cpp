@@ -8,7 +8,7 @@
 namespace cyb::http {
 
 LiveExchange::~LiveExchange() {
-  if (stage_ == Stage::kNew) respond(output_->shared().hooks.refuse(500));
+  if (stage_ == Stage::kNew) respond(output_->shared().hooks.refuse(500, "", request_.peer));
   if (stage_ == Stage::kBegun) cut_off();
 }
 

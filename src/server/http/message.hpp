@@ -21,6 +21,7 @@ struct RequestHead {
   std::vector<Header> headers;
   unsigned version = 11;      // 10 or 11
   std::string local_address;  // that the connection came in on, without port
+  std::string peer;           // the client's address, without port; "" on a Unix socket
   bool keep_alive = true;
 
   /// The path, without the query.

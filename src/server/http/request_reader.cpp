@@ -1,9 +1,11 @@
-// Beast's parser does the work; what it accepts beyond need (upgrades, trailers, codings that it
-// does not decode) is refused or unused. See https://www.rfc-editor.org/rfc/rfc9112.
+// Beast's parser does the work; what it accepts beyond need (trailers, codings that it does not
+// decode) is refused or unused; an offer to upgrade is not taken up (RFC 9110, 7.8). See
+// https://www.rfc-editor.org/rfc/rfc9112.
 #include "server/http/request_reader.hpp"
 
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <string>
 #include <utility>
 
 namespace cyb::http {
@@ -16,14 +18,53 @@ constexpr std::size_t kLastChunkBytes = 5;  // 0 CR LF CR LF
 
 /// One framing, so that nobody in front of this server sees another end of the body (RFC 9112,
 /// 6.3): a length, or chunks and no other coding, or neither.
-bool one_framing(const RequestHead& head) {
+std::string_view framing_fault(const RequestHead& head) {
   const auto lengths = head.values("content-length");
   const auto codings = head.values("transfer-encoding");
-  if (lengths.size() + codings.size() > 1) return false;
-  if (!lengths.empty() && lengths[0].find_first_not_of("0123456789") != std::string_view::npos) {
-    return false;  // "3, 3"
+  if (lengths.size() + codings.size() > 1)
+    return "A request has one framing: one Content-Length, or Transfer-Encoding: chunked.";
+  if (!lengths.empty() && lengths[0].find_first_not_of("0123456789") != std::string_view::npos)
+    return "Content-Length must be digits.";  // "3, 3"
+  if (codings.empty() || (head.version == 11 && same_name(codings[0], "chunked"))) return {};
+  return "Transfer-Encoding must be chunked, in HTTP/1.1.";
+}
+
+/// "" where nothing is wrong.
+std::string_view head_fault(const RequestHead& head) {
+  if (head.version != 10 && head.version != 11) return "HTTP/1.1 and HTTP/1.0 are understood.";
+  if (head.method == "CONNECT") return "This server is no proxy: CONNECT is not taken.";
+  return framing_fault(head);
+}
+
+/// What the parser found; "" where its words would say no more than the status.
+std::string_view parser_fault(const boost::beast::error_code& code) {
+  static constexpr std::pair<beast::error, std::string_view> kFaults[] = {
+      {beast::error::bad_content_length, "Content-Length is malformed, or not the only framing."},
+      {beast::error::multiple_content_length, "There is more than one Content-Length."},
+      {beast::error::bad_transfer_encoding,
+       "Transfer-Encoding is malformed, or not the only framing."},
+      {beast::error::bad_chunk, "A chunk of the body is malformed."},
+      {beast::error::bad_chunk_extension, "A chunk of the body is malformed."},
+      {beast::error::bad_version, "HTTP/1.1 and HTTP/1.0 are understood."},
+      {beast::error::bad_target, "The path of the request is malformed."},
+      {beast::error::bad_field, "The name of a header is malformed."},
+      {beast::error::bad_value, "The value of a header is malformed."}};
+  for (const auto& [fault, text] : kFaults) {
+    if (code == fault) return text;
   }
-  return codings.empty() || (head.version == 11 && same_name(codings[0], "chunked"));
+  return {};
+}
+
+/// "http://host/path" as "/path": every server takes the absolute form (RFC 9112, 3.2.2). The Host
+/// header says what is asked for.
+std::string origin_form(std::string target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!same_name(std::string_view(target).substr(0, scheme.size()), scheme)) continue;
+    const std::size_t path = target.find_first_of("/?#", scheme.size());
+    if (path == std::string::npos) return "/";
+    return target[path] == '/' ? target.substr(path) : "/" + target.substr(path);
+  }
+  return target;
 }
 
 }  // namespace
@@ -48,9 +89,10 @@ void RequestReader::begin() {
   status_ = 0;
 }
 
-void RequestReader::fail(unsigned status) noexcept {
+void RequestReader::fail(unsigned status, std::string_view why) noexcept {
   state_ = State::kBad;
   status_ = status;
+  why_ = why;
 }
 
 void RequestReader::read_head() {
@@ -63,9 +105,8 @@ void RequestReader::read_head() {
   for (const auto& field : message) {
     request_.headers.push_back({text(field.name_string()), text(field.value())});
   }
-  const bool known = request_.version == 10 || request_.version == 11;
-  if (!known || parser_->inner.upgrade() || request_.method == "CONNECT") return fail(400);
-  if (!one_framing(request_)) return fail(400);
+  request_.target = origin_form(request_.target);
+  if (const std::string_view why = head_fault(request_); !why.empty()) return fail(400, why);
   const auto length = parser_->inner.content_length();
   if (length && *length > limits_.body_bytes) return fail(413);
   state_ = State::kHeadDone;
@@ -84,7 +125,7 @@ std::size_t RequestReader::feed(std::string_view bytes) {
     if (code == beast::error::need_more) break;
     if (code) {
       const bool large = code == beast::error::body_limit;
-      fail(large ? 413 : code == beast::error::header_limit ? 431 : 400);
+      fail(large ? 413 : code == beast::error::header_limit ? 431 : 400, parser_fault(code));
       break;
     }
     if (state_ == State::kHead && parser.is_header_done()) {

@@ -40,13 +40,15 @@ class RequestReader {
   void accept_body();
   /// 400, 413 or 431.
   unsigned status() const noexcept { return status_; }
+  /// A sentence for the client; "" where the status says it all.
+  std::string_view why() const noexcept { return why_; }
   /// The request; ready for the next one.
   Request take();
 
  private:
   struct Parser;
   void begin();
-  void fail(unsigned status) noexcept;
+  void fail(unsigned status, std::string_view why = {}) noexcept;
   void read_head();
 
   ReadLimits limits_;
@@ -54,6 +56,7 @@ class RequestReader {
   Request request_;
   State state_ = State::kHead;
   unsigned status_ = 0;
+  std::string_view why_;  // a literal
 };
 
 }  // namespace cyb::http

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/json_text.hpp"
+#include "base/utf8.hpp"
 #include "runtime/chat.hpp"
 #include "server/model_wait.hpp"
 #include "server/service.hpp"
@@ -19,9 +20,14 @@ ApiResult<const Tokenizer*> tokenizer_of(const Engine& engine) {
   return *tokenizer;
 }
 
-/// A byte that is no whole text is shown as its number.
+/// A piece that is no whole text is shown as the numbers of its bytes.
 std::string piece_json(const Tokenizer& tokenizer, std::int32_t id) {
-  return fmt::format(R"({{"id":{},"piece":{}}})", id, json_quote(tokenizer.piece(id)));
+  const std::string piece(tokenizer.piece(id));
+  if (utf8_find_invalid(piece) == std::string_view::npos)
+    return fmt::format(R"({{"id":{},"piece":{}}})", id, json_quote(piece));
+  std::vector<unsigned> bytes;
+  for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
+  return fmt::format(R"({{"id":{},"piece":[{}]}})", id, fmt::join(bytes, ","));
 }
 
 ApiResult<std::string> tokenize(const Fields& fields, const Engine& engine) {
