@@ -9,7 +9,7 @@
 
 #include "api/pull/hub_tree.hpp"
 #include "api/pull/selection.hpp"
-#include "net/net_limits.hpp"
+#include "base/transfer_limits.hpp"
 #include "net/url.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const cyb::api::HubFile& file : files) {
     if (!cyb::api::is_safe_path(file.path) || file.path.find("..") == 0) std::abort();
     if (file.sha256.empty() == file.git_blob.empty()) std::abort();
-    if (file.size > cyb::net::kMaxDownloadBytes) std::abort();
+    if (file.size > cyb::kMaxDownloadBytes) std::abort();
   }
   for (const char* wanted : {"", "q4", "*.gguf", "model.safetensors"}) {
     const auto selected = cyb::api::select_files(files, wanted);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/transfer_limits.hpp"
 #include "net/net_error.hpp"
 
 namespace cyb::net {
@@ -56,9 +57,9 @@ struct Transfer {
 
   void header_line(std::string_view line) {
     header_bytes += line.size();
-    if (header_bytes > kMaxHeaderBytes) {
+    if (header_bytes > kMaxAnswerHeadBytes) {
       error = net_error(kLies, fmt::format("{}: more than {} bytes of headers", head.url.shown(),
-                                           kMaxHeaderBytes));
+                                           kMaxAnswerHeadBytes));
       return;
     }
     if (line.starts_with("HTTP/")) head.fields.clear();  // after a 1xx answer
@@ -242,7 +243,7 @@ Result<Connection> Connection::create(HttpOptions options) {
 Result<HttpHead> Connection::get(const HttpRequest& request, const HttpReceiver& receiver,
                                  std::stop_token stop) {
   HttpRequest at = request;
-  for (unsigned n = 0; n <= kMaxRedirects; ++n) {
+  for (std::uint64_t n = 0; n <= kMaxRedirects; ++n) {
     CYB_ASSIGN(HttpHead head, impl_->get_once(at, receiver, stop));
     const std::string& location = head.field("location");
     if (head.status < 300 || head.status >= 400 || location.empty()) return head;

@@ -17,9 +17,6 @@
 
 namespace cyb::net {
 
-inline constexpr unsigned kMaxRedirects = 5;
-inline constexpr std::size_t kMaxHeaderBytes = std::size_t{64} << 10;
-
 /// A bearer token and the one origin that may see it.
 struct Token {
   std::string text, origin;

@@ -11,8 +11,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/transfer_limits.hpp"
 #include "net/net_error.hpp"
-#include "net/net_limits.hpp"
 #include "net/sha.hpp"
 
 namespace cyb::net {

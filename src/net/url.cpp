@@ -7,6 +7,7 @@
 #include <charconv>
 #include <memory>
 
+#include "base/transfer_limits.hpp"
 #include "net/net_error.hpp"
 
 namespace cyb::net {

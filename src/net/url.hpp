@@ -8,8 +8,6 @@
 
 namespace cyb::net {
 
-inline constexpr std::size_t kMaxUrlBytes = 8192;
-
 struct Url {
   std::string scheme, host;  // lower case
   unsigned port = 0;         // the scheme's own where none is written

@@ -4,17 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "base/transfer_limits.hpp"
 #include "net/net_error.hpp"
-#include "net/net_limits.hpp"
 #include "net/sha.hpp"
 
 namespace cyb::api {
-namespace {
-
-constexpr unsigned kMaxPages = 1000;
-
-}  // namespace
-
 Result<Hub> Hub::create(const std::string& address, const std::string& token) {
   std::string text = address;
   while (text.ends_with('/')) text.pop_back();
@@ -43,12 +37,12 @@ Result<HubListing> Hub::list(const HubSource& source, const net::HttpOptions& ht
   if (!net::is_hex(out.commit, 40)) {
     CYB_ASSIGN(const net::Url at,
                net::parse_url(base + "/revision/" + net::escape_url(source.revision)));
-    CYB_ASSIGN(const std::string text, net::get_text(connection, at, net::kMaxHubBytes, stop));
+    CYB_ASSIGN(const std::string text, net::get_text(connection, at, kMaxHubBytes, stop));
     CYB_ASSIGN(out.commit, parse_hub_commit(text));
   }
   CYB_ASSIGN(net::Url page, net::parse_url(base + "/tree/" + out.commit + "?recursive=true"));
-  std::size_t left = net::kMaxHubBytes;
-  for (unsigned n = 0; n < kMaxPages; ++n) {
+  std::size_t left = kMaxHubBytes;
+  for (std::uint64_t n = 0; n < kMaxHubPages; ++n) {
     net::HttpHead head;
     CYB_ASSIGN(const std::string text, net::get_text(connection, page, left, stop, &head));
     CYB_TRY(parse_hub_tree(text, out.files));
@@ -60,7 +54,7 @@ Result<HubListing> Hub::list(const HubSource& source, const net::HttpOptions& ht
       return fail(net::net_error(net::kRedirect, "the hub's list goes on at another origin"));
   }
   return fail(net::net_error(net::kMetadata,
-                             fmt::format("the hub's list has more than {} pages", kMaxPages)));
+                             fmt::format("the hub's list has more than {} pages", kMaxHubPages)));
 }
 
 Result<net::Url> Hub::file_url(const HubSource& source, const std::string& commit,

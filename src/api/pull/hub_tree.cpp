@@ -7,10 +7,10 @@
 #include <set>
 
 #include "base/json_text.hpp"
+#include "base/transfer_limits.hpp"
 #include "base/utf8.hpp"
 #include "import/json_strict.hpp"
 #include "net/net_error.hpp"
-#include "net/net_limits.hpp"
 #include "net/sha.hpp"
 
 namespace cyb::api {
@@ -30,10 +30,10 @@ const std::string* text_of(const Json& object, const char* key) {
 Result<std::uint64_t> size_of(const Json& object, std::string_view path) {
   const auto at = object.find("size");
   if (at != object.end() && at->is_number_unsigned() &&
-      at->get<std::uint64_t>() <= net::kMaxDownloadBytes)
+      at->get<std::uint64_t>() <= kMaxDownloadBytes)
     return at->get<std::uint64_t>();
-  return fail(bad(fmt::format("{}: its size is no number from 0 to {}", json_quote(path),
-                              net::kMaxDownloadBytes)));
+  return fail(bad(
+      fmt::format("{}: its size is no number from 0 to {}", json_quote(path), kMaxDownloadBytes)));
 }
 
 Result<HubFile> read_file(const Json& entry, const std::string& path) {
@@ -80,8 +80,8 @@ Result<void> parse_hub_tree(std::string_view text, std::vector<HubFile>& files) 
       return fail(bad(
           fmt::format("{} is no name of a file in a folder", json_quote(path->substr(0, 200)))));
     if (*type != "file") continue;
-    if (files.size() >= net::kMaxHubFiles)
-      return fail(bad(fmt::format("more than {} files", net::kMaxHubFiles)));
+    if (files.size() >= kMaxHubFiles)
+      return fail(bad(fmt::format("more than {} files", kMaxHubFiles)));
     if (!paths.insert(*path).second)
       return fail(bad(fmt::format("{} is there twice", json_quote(*path))));
     CYB_ASSIGN(HubFile file, read_file(entry, *path));

@@ -14,8 +14,9 @@
 #include "api/pull/selection.hpp"
 #include "base/file.hpp"
 #include "model/model.hpp"
+#include "base/json_text.hpp"
+#include "base/transfer_limits.hpp"
 #include "net/net_error.hpp"
-#include "net/net_limits.hpp"
 
 namespace cyb::api {
 namespace {
@@ -169,7 +170,7 @@ Result<Pulled> Pull::hub(const HubSource& source) {
     CYB_TRY(fetch(first));
     const std::size_t n = selection.files.size();
     CYB_ASSIGN(const std::string index,
-               read_text_file(place_.folder + "/" + selection.index, net::kMaxHubBytes));
+               read_text_file(place_.folder + "/" + selection.index, kMaxHubBytes));
     CYB_TRY(add_shards(listing.files, index, selection));
     CYB_ASSIGN(const std::vector<WantedFile> shards, wanted(n));
     CYB_TRY(fetch(shards));

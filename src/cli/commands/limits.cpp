@@ -29,7 +29,7 @@ class LimitsCommand final : public Command {
     }
     for (const Limit& limit : all_limits()) {
       context.output.line(
-          fmt::format("{:<16} {:>10} {:<11} {}", limit.name, limit.value, limit.unit, limit.what));
+          fmt::format("{:<16} {:>14} {:<11} {}", limit.name, limit.value, limit.unit, limit.what));
     }
     return kExitOk;
   }
