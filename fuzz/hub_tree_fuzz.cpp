@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/pull/hub_tree.hpp"
+#include "api/pull/registry.hpp"
 #include "api/pull/selection.hpp"
 #include "base/transfer_limits.hpp"
 #include "net/url.hpp"
@@ -29,6 +30,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::abort();
   }
   (void)cyb::api::parse_hub_commit(text);
+  for (const auto& file :
+       cyb::api::parse_registry(text).value_or(std::vector<cyb::api::RegistryFile>()))
+    if (file.name.empty() || file.size > cyb::kMaxDownloadBytes ||
+        cyb::parse_digest(file.model_id) == std::nullopt)
+      std::abort();
+  (void)cyb::api::parse_pull_source(text);
   const auto shards = cyb::api::parse_shard_names(text);
   for (const std::string& name : shards.value_or(std::vector<std::string>()))
     if (!cyb::api::is_safe_path(name) || name.find('/') != std::string::npos) std::abort();

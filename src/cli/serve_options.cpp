@@ -79,6 +79,8 @@ void ServeOptions::declare(Options& options) {
   options.texts("--pin", pins, "NAME", "Never unload this model (may be given several times)");
   options.optional_text("--admin-key-file", admin_key_file, "FILE",
                         "Keys that may load and unload models; they are keys for all else too");
+  options.flag("--share-models", share_models,
+               "Offer the files of the served models to `cyb-llm pull cyb://...`");
   options.texts(
       "--lora", adapters, "[MODEL:]NAME=PATH[=WEIGHT]",
       "A LoRA adapter (PEFT folder or GGUF) that requests choose as the model MODEL:NAME; "
@@ -207,6 +209,7 @@ Result<server::ServerOptions> ServeOptions::server_options(int wake_fd) const {
   out.http.tls_certificate = tls_certificate.value_or("");
   out.http.tls_key = tls_key.value_or("");
   out.service.version = api::kVersion;
+  out.service.share_models = share_models;
   out.service.access.more_hosts = allow_hosts;
   if (key_file) {
     CYB_ASSIGN(const std::string text, read_text(*key_file, wake_fd));

@@ -27,7 +27,7 @@ struct ServedAdapter {
 
 struct ServeOptions {
   std::vector<std::string> models{};  // [NAME=]PATH; the first is the default
-  bool openapi = false, print_config = false, lazy = false;
+  bool openapi = false, print_config = false, lazy = false, share_models = false;
   std::optional<std::string> config{};  // a TOML file
   std::string host = "127.0.0.1";
   std::optional<std::string> unix_path{}, tls_certificate{}, tls_key{}, key_file{}, name{},

@@ -19,6 +19,7 @@ struct FileRequest {
   std::string path;                   // final place; its folder exists
   std::optional<std::uint64_t> size;  // as announced
   std::string sha256, git_blob;       // as announced, lower-case hex; "": not
+  std::string blake3{};               // the same
 };
 
 struct FileResult {

@@ -206,6 +206,17 @@ struct Connection::Impl {
   }
 };
 
+Result<std::shared_ptr<const Token>> make_token(const Url& url, const std::string& text) {
+  if (text.empty()) return std::shared_ptr<const Token>();
+  for (const char c : text)
+    if (c <= ' ' || c >= '\x7f')
+      return fail(invalid_input("the token has a character that no token has"));
+  if (!url.is_secure() && !url.is_loopback())
+    return fail(
+        net_error(kRedirect, fmt::format("{}: a token is not sent over http", url.shown())));
+  return std::make_shared<const Token>(Token{text, url.origin()});
+}
+
 const std::string& HttpHead::field(const std::string& name) const {
   static const std::string kNone;
   const auto at = fields.find(name);
@@ -275,7 +286,7 @@ Result<std::string> get_text(Connection& connection, const Url& url, std::size_t
 Error status_error(const HttpHead& head) {
   std::string_view what = "an error of the server";
   if (head.status == 401 || head.status == 403)
-    what = "not allowed: it needs a token (--token-file or HF_TOKEN), or its owner's consent";
+    what = "not allowed: it needs a token (--token-file), or its owner's consent";
   if (head.status == 404 || head.status == 410) what = "not found";
   if (head.status == 429) what = "too many requests: try again later";
   if (head.status >= 300 && head.status < 400) what = "a redirect to nowhere";

@@ -11,6 +11,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "net/url.hpp"
@@ -21,6 +22,10 @@ namespace cyb::net {
 struct Token {
   std::string text, origin;
 };
+
+/// `text` for the origin of `url`; null where it is "". Errors: InvalidInput for characters that no
+/// token has, N04 over http to another machine.
+Result<std::shared_ptr<const Token>> make_token(const Url& url, const std::string& text);
 
 struct HttpOptions {
   unsigned connect_s = 20;  // name, connection and TLS

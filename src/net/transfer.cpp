@@ -152,7 +152,7 @@ Result<void> FileTransfer::probe(Connection& connection, TransferContext& contex
 
 Result<void> FileTransfer::open_part(TransferContext& context) {
   std::string identity;
-  if (ranges_) identity = request_.sha256 + request_.git_blob;
+  if (ranges_) identity = request_.sha256 + request_.git_blob + request_.blake3;
   if (ranges_ && identity.empty()) identity = validator_;
   part_.reset();
   auto part = PartFile::open(request_.path, ranges_ ? size() : 0, identity, context.stop);
@@ -239,24 +239,27 @@ Result<void> FileTransfer::fetch_stream(Connection& connection, TransferContext&
 
 Result<bool> FileTransfer::check_digest(int fd, TransferContext& context) {
   Sha sha256(Sha::Kind::kSha256), git(Sha::Kind::kGitBlob, size());
-  const bool with_git = !request_.git_blob.empty();
+  const bool with_git = !request_.git_blob.empty(), with_blake3 = !request_.blake3.empty();
+  Blake3 blake3;
   CYB_TRY(read_range(fd, 0, size(), context.stop, [&](std::span<const std::byte> bytes) {
     sha256.update(bytes);
     if (with_git) git.update(bytes);
+    if (with_blake3) blake3.update(bytes);
   }));
   result.sha256 = sha256.finish();
   result.size = size();
   if (!request_.sha256.empty() && result.sha256 != request_.sha256) return false;
+  if (with_blake3 && hex(blake3.finish()) != request_.blake3) return false;
   return !with_git || git.finish() == request_.git_blob;
 }
 
 Error FileTransfer::digest_error() const {
-  return net_error(kDigest,
-                   fmt::format("{}: the bytes are not those that were announced: SHA-256 {}, "
-                               "announced {} {}",
-                               request_.url.shown(), result.sha256,
-                               request_.sha256.empty() ? "git blob" : "SHA-256",
-                               request_.sha256.empty() ? request_.git_blob : request_.sha256))
+  std::string announced = "SHA-256 " + request_.sha256;
+  if (!request_.git_blob.empty()) announced = "git blob " + request_.git_blob;
+  if (!request_.blake3.empty()) announced = "BLAKE3 " + request_.blake3;
+  return net_error(kDigest, fmt::format("{}: the bytes are not those that were announced: SHA-256 "
+                                        "{}, announced {}",
+                                        request_.url.shown(), result.sha256, announced))
       .with("sha256", result.sha256);
 }
 

@@ -34,7 +34,7 @@ class FileTransfer {
   Result<Fetched> fetch_chunk(Connection& connection, TransferContext& context, std::size_t chunk);
   /// All of it in one answer, of a server without ranges.
   Result<void> fetch_stream(Connection& connection, TransferContext& context);
-  /// SHA-256 of `fd`'s first size() bytes; whether it and the git id are those announced.
+  /// SHA-256 of `fd`'s first size() bytes; whether the digests are those announced.
   Result<bool> check_digest(int fd, TransferContext& context);
   Error digest_error() const;
 
@@ -42,7 +42,7 @@ class FileTransfer {
   std::uint64_t size() const noexcept { return size_.value_or(0); }
   bool has_ranges() const noexcept { return ranges_; }
   bool has_digest() const noexcept {
-    return !request_.sha256.empty() || !request_.git_blob.empty();
+    return !(request_.sha256 + request_.git_blob + request_.blake3).empty();
   }
   std::optional<PartFile>& part() noexcept { return part_; }
   void set_size(std::uint64_t size) noexcept { size_ = size; }

@@ -107,4 +107,20 @@ std::string escape_url(std::string_view text, std::string_view keep) {
   return out;
 }
 
+std::string unescape_url(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    const char* digits = text.data() + i + 1;
+    const bool escape = text[i] == '%' && i + 2 < text.size();
+    if (escape && std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
+      out += static_cast<char>(code);
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 }  // namespace cyb::net

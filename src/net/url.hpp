@@ -29,5 +29,7 @@ Result<Url> parse_url(std::string_view text);
 Result<Url> resolve_url(const Url& base, std::string_view location);
 /// Bytes but A-Z a-z 0-9 - . _ ~ and those of `keep` as %XX.
 std::string escape_url(std::string_view text, std::string_view keep = "");
+/// %XX as the byte; what is no escape stays.
+std::string unescape_url(std::string_view text);
 
 }  // namespace cyb::net

@@ -27,12 +27,13 @@ constexpr const char* kSchemas =
 /// What the route list does not say of a route.
 struct Operation {
   std::string_view route, summary;
-  FieldTable fields = nullptr;       // of the body
-  std::string_view answer{};         // schema of a 200; empty: never one
-  std::string_view stream{};         // the other type of a 200
+  FieldTable fields = nullptr;  // of the body
+  std::string_view answer{};    // schema of a 200; empty: never one
+  std::string_view stream{};    // the other type of a 200
 };
 
 constexpr std::string_view kEvents = "text/event-stream", kLines = "application/x-ndjson";
+constexpr std::string_view kBytes = "application/octet-stream";
 
 constexpr Operation kOperations[] = {
     {"chat", "Answers messages", chat_fields, "ChatCompletion", kEvents},
@@ -45,6 +46,9 @@ constexpr Operation kOperations[] = {
     {"load_model", "Loads a model; an admin's", load_model_fields, "Model"},
     {"unload_model", "Unloads a model once nobody uses it; an admin's", unload_model_fields,
      "Model"},
+    {"registry_models", "Files of the served models (serve --share-models)", nullptr,
+     "RegistryList"},
+    {"registry_blob", "A file by its digest, or a range of it", nullptr, "", kBytes},
     {"tokenize", "Text to token ids", tokenize_fields, "Tokens"},
     {"detokenize", "Token ids to text", detokenize_fields, "Text"},
     {"apply_template", "Messages to the model's prompt", apply_template_fields, "RenderedPrompt"},
@@ -182,6 +186,7 @@ Json response(std::string_view text, std::string_view type, Json schema) {
 }
 
 Json success(const Operation& operation) {
+  if (operation.stream == kBytes) return response("The file", kBytes, Json::object());
   if (operation.answer.empty()) return response("Text", "text/plain", {{"type", "string"}});
   Json out = response("The answer", "application/json", reference(operation.answer));
   if (!operation.stream.empty()) {
@@ -218,6 +223,10 @@ Json responses_of(const Operation& operation, const Route& route) {
   if (built) out["200"] = success(operation);
   const Json schema =
       reference(error_shape(route.path) == ErrorShape::kOllama ? "OllamaError" : "Error");
+  if (operation.stream == kBytes) {
+    out["206"] = response("The range", kBytes, Json::object());
+    out["416"] = response("No byte of the file", "application/json", schema);
+  }
   for (const Status& status : kStatuses) {
     if (post || !status.body) {
       out[status.code] = response(status.text, "application/json", schema);
@@ -236,8 +245,8 @@ Json operation_json(const Operation& operation, const Route& route) {
                                       {"schema", {{"type", "string"}, {"minLength", 1}}}}});
   }
   if (route.method == "POST") {
-    Json schema = operation.fields == nullptr ? Json{{"type", "object"}}
-                                              : object_schema(operation.fields());
+    Json schema =
+        operation.fields == nullptr ? Json{{"type", "object"}} : object_schema(operation.fields());
     out["requestBody"] = {{"required", true},
                           {"content", {{"application/json", {{"schema", std::move(schema)}}}}}};
   }
@@ -265,7 +274,8 @@ std::string openapi_json(std::string_view version) {
     std::string path(route.path);
     if (path.ends_with('/')) path += "{name}";
     std::string method(route.method);
-    std::ranges::transform(method, method.begin(), [](char c) { return static_cast<char>(c | 0x20); });
+    std::ranges::transform(method, method.begin(),
+                           [](char c) { return static_cast<char>(c | 0x20); });
     paths[path][method] = operation_json(*operation, route);
   }
   const Json out = {{"openapi", "3.1.0"},

@@ -84,6 +84,7 @@ Result<void> Server::renew(const ServerOptions& options) {
 bool Server::drain(std::stop_token stop) {
   service_->set_ready(false);
   http_->close_listener();
+  service_->end_transfers();
   return service_->shelf().drain(stop) && http_->wait_closed(kLastAnswers);
 }
 

@@ -98,7 +98,19 @@ Service::Service(std::unique_ptr<ModelShelf> shelf, ServiceOptions options,
       access_(options_.access),
       started_(unix_time()),
       id_base_(system_seed()),
-      shelf_(std::move(shelf)) {}
+      shelf_(std::move(shelf)) {
+  if (options_.share_models) registry_ = std::make_unique<Registry>(*shelf_);
+}
+
+void Service::end_transfers() {
+  if (registry_) registry_->close();
+}
+
+/// The registry itself stays: downloads that end with their connections leave it.
+void Service::stop() {
+  if (registry_) registry_->stop();
+  shelf_.reset();
+}
 
 std::string Service::new_id(std::string_view prefix) {
   const Digest digest = blake3(fmt::format("{} {}", id_base_, ++last_id_));

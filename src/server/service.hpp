@@ -17,6 +17,7 @@
 #include "server/http/message.hpp"
 #include "server/http/worker_pool.hpp"
 #include "server/metrics.hpp"
+#include "server/registry.hpp"
 
 namespace cyb::server {
 
@@ -65,6 +66,7 @@ struct ServiceOptions {
   std::string version{};         // of this program
   SchedulerOptions scheduler{};  // of that engine
   AccessOptions access{};
+  bool share_models = false;                         // their files, for download
   std::function<void(std::string_view line)> log{};  // one line a request; from any thread
 };
 
@@ -89,8 +91,12 @@ class Service {
   }
   /// Counts and logs what was answered.
   void record(const Call& call, unsigned status);
+  /// Downloads end: they go on from there at another time.
+  void end_transfers();
 
   ModelShelf& shelf() noexcept { return *shelf_; }
+  /// Null where no files are shared.
+  Registry* registry() noexcept { return registry_.get(); }
   Access& access() noexcept { return access_; }
   Metrics& metrics() noexcept { return metrics_; }
   const GrammarCache& grammars() const noexcept { return grammars_; }
@@ -111,7 +117,7 @@ class Service {
   bool ready() const noexcept { return ready_.load(); }
   void set_ready(bool ready) noexcept { ready_ = ready; }
   /// Cancels what is left; afterwards no event comes any more.
-  void stop() { shelf_.reset(); }
+  void stop();
 
  private:
   ServiceOptions options_;
@@ -125,6 +131,7 @@ class Service {
   std::atomic<bool> ready_{false};
   std::function<std::uint32_t()> n_connections_;
   std::unique_ptr<ModelShelf> shelf_;
+  std::unique_ptr<Registry> registry_;
 };
 
 /// Of model and numerics: equal ones give equal bits.

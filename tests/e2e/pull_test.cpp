@@ -1,17 +1,13 @@
 // `cyb-llm pull` against a hub on loopback that fails in every way (tests/e2e/hub/hub.py).
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
+#include "e2e/child.hpp"
 #include "e2e/program.hpp"
 #include "support/text_checkpoint.hpp"
 
@@ -20,60 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-std::string read_all(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(stream)), {});
-}
-
-void write_all(const std::string& path, const std::string& text) {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-/// A child that reads its standard input to the end and is gone with this object.
-class Child {
- public:
-  Child(std::vector<std::string> command, const std::vector<std::string>& environment) {
-    std::array<int, 2> in{};
-    if (::pipe2(in.data(), O_CLOEXEC) != 0) return;
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(in[0], 0);
-      const int null = ::open("/dev/null", O_WRONLY);
-      ::dup2(null, 1);
-      ::dup2(null, 2);
-      for (const std::string& entry : environment)
-        ::setenv(entry.substr(0, entry.find('=')).c_str(),
-                 entry.substr(entry.find('=') + 1).c_str(), 1);
-      std::vector<char*> words;
-      for (std::string& word : command) words.push_back(word.data());
-      words.push_back(nullptr);
-      ::execvp(words[0], words.data());
-      ::_exit(127);
-    }
-    ::close(in[0]);
-    in_ = in[1];
-  }
-  ~Child() {
-    ::close(in_);
-    end(SIGKILL);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  int end(int signal) {
-    if (pid_ <= 0) return -1;
-    int status = 0;
-    if (signal != 0) ::kill(pid_, signal);
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = -1;
-  int in_ = -1;
-};
 
 class Pull : public testing::Test {
  protected:
@@ -213,7 +155,6 @@ TEST_F(Pull, WhatCannotBeRightIsRefusedByCode) {
   EXPECT_EQ(code_of("bigjson/m"), "N05");
   EXPECT_EQ(code_of("absent/m"), "N03");
   EXPECT_EQ(code_of("good/m:pytorch_model.bin"), "N11");
-  EXPECT_EQ(code_of("cyb://127.0.0.1/m"), "NotBuilt");
   EXPECT_EQ(code_of("http://example.org/m.gguf"), "InvalidInput");
   EXPECT_EQ(code_of("http://127.0.0.1:1/m.gguf", {"--retries", "0"}), "N01");
 }

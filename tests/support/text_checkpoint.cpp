@@ -16,8 +16,8 @@ struct Item {
   unsigned rows, columns;  // columns 0: a vector
 };
 
-const std::vector<Item>& items() {
-  static const std::vector<Item> all = {
+std::vector<Item> items(unsigned ffn) {
+  return {
       {"model.embed_tokens.weight", 1200, 32},
       {"model.layers.0.input_layernorm.weight", 32, 0},
       {"model.layers.0.self_attn.q_proj.weight", 32, 32},
@@ -25,20 +25,20 @@ const std::vector<Item>& items() {
       {"model.layers.0.self_attn.v_proj.weight", 16, 32},
       {"model.layers.0.self_attn.o_proj.weight", 32, 32},
       {"model.layers.0.post_attention_layernorm.weight", 32, 0},
-      {"model.layers.0.mlp.gate_proj.weight", 64, 32},
-      {"model.layers.0.mlp.up_proj.weight", 64, 32},
-      {"model.layers.0.mlp.down_proj.weight", 32, 64},
+      {"model.layers.0.mlp.gate_proj.weight", ffn, 32},
+      {"model.layers.0.mlp.up_proj.weight", ffn, 32},
+      {"model.layers.0.mlp.down_proj.weight", 32, ffn},
       {"model.norm.weight", 32, 0},
   };
-  return all;
 }
 
-std::string config_json(unsigned context_tokens) {
+std::string config_json(const TextCheckpointOptions& options) {
   return R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":32,"num_attention_heads":4,
-"num_key_value_heads":2,"num_hidden_layers":1,"intermediate_size":64,"vocab_size":1200,"hidden_act":"silu",
+"num_key_value_heads":2,"num_hidden_layers":1,"intermediate_size":)" +
+         std::to_string(options.ffn) + R"(,"vocab_size":1200,"hidden_act":"silu",
 "rms_norm_eps":1e-5,"rope_theta":10000.0,"tie_word_embeddings":true,"bos_token_id":1,"eos_token_id":2,
 "max_position_embeddings":)" +
-         std::to_string(context_tokens) + "}";
+         std::to_string(options.context_tokens) + "}";
 }
 
 constexpr const char* kTokenizerConfig =
@@ -63,10 +63,10 @@ std::vector<float> values(const Item& item, std::uint32_t& state) {
   return out;
 }
 
-std::string safetensors() {
+std::string safetensors(unsigned ffn) {
   std::string header = "{", data;
   std::uint32_t state = 42;
-  for (const Item& item : items()) {
+  for (const Item& item : items(ffn)) {
     const std::vector<float> floats = values(item, state);
     const std::size_t begin = data.size();
     data.append(reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float));
@@ -95,9 +95,9 @@ bool write_text_checkpoint(const std::string& folder, const TextCheckpointOption
   const std::string mark = "%TEMPLATE%";
   tokenizer_config.replace(tokenizer_config.find(mark), mark.size(),
                            options.chat_template ? kTemplate : "");
-  return write(folder + "/config.json", config_json(options.context_tokens)) &&
+  return write(folder + "/config.json", config_json(options)) &&
          write(folder + "/tokenizer_config.json", tokenizer_config) &&
-         write(folder + "/model.safetensors", safetensors());
+         write(folder + "/model.safetensors", safetensors(options.ffn));
 }
 
 }  // namespace cyb::test

@@ -10,6 +10,7 @@ namespace cyb::test {
 struct TextCheckpointOptions {
   unsigned context_tokens = 128;
   bool chat_template = true;
+  unsigned ffn = 64;  // width of the mlp: what makes the files large
 };
 
 /// Makes `folder` with config.json, tokenizer.json (tests/golden/tokenizer/smollm.json: 1200

@@ -17,14 +17,7 @@ Result<Hub> Hub::create(const std::string& address, const std::string& token) {
   if (!url) return fail(std::move(url).error().in("the hub"));
   hub.url_ = *std::move(url);
   while (hub.url_.text.ends_with('/')) hub.url_.text.pop_back();
-  if (token.empty()) return hub;
-  for (const char c : token)
-    if (c <= ' ' || c >= '\x7f')
-      return fail(invalid_input("the token has a character that no token has"));
-  if (!hub.url_.is_secure() && !hub.url_.is_loopback())
-    return fail(net::net_error(net::kRedirect,
-                               fmt::format("{}: a token is not sent over http", hub.url_.shown())));
-  hub.token_ = std::make_shared<const net::Token>(net::Token{token, hub.url_.origin()});
+  CYB_ASSIGN(hub.token_, net::make_token(hub.url_, token));
   return hub;
 }
 

@@ -11,11 +11,13 @@
 #include "api/pull/hub.hpp"
 #include "api/pull/place.hpp"
 #include "api/pull/pull_source.hpp"
+#include "api/pull/registry.hpp"
 #include "api/pull/selection.hpp"
 #include "base/file.hpp"
-#include "model/model.hpp"
 #include "base/json_text.hpp"
 #include "base/transfer_limits.hpp"
+#include "model/model.hpp"
+#include "model/store_index.hpp"
 #include "net/net_error.hpp"
 
 namespace cyb::api {
@@ -28,6 +30,7 @@ struct WantedFile {
   net::Url url;
   std::optional<std::uint64_t> size;
   std::string sha256, git_blob;
+  std::string blake3{};
 };
 
 /// One run of the command.
@@ -39,13 +42,20 @@ class Pull {
   }
   Result<Pulled> hub(const HubSource& source);
   Result<Pulled> address(const net::Url& url);
+  Result<Pulled> server(const ServerSource& source);
 
  private:
   bool imports() const { return options_.import && !options_.output; }
   Result<bool> is_stored(const std::string& key_path);
+  Result<bool> is_stored(const Digest& file_id, const std::string& name);
+  Result<void> take_stored(const Store& store, const StoredModel& known, const std::string& name);
+  Result<void> fetch_shared(const ServerSource& source, const RegistryFile& file,
+                            const std::string& file_name);
+  Result<void> keep_shared(const RegistryFile& file, const std::string& file_name,
+                           const std::string& name);
   Result<void> fetch(const std::vector<WantedFile>& files);
   Result<void> import(const std::string& relative, const std::string& name);
-  Result<void> add_model(const std::string& path);
+  Result<void> add_model(const std::string& path, const std::string& name);
   void put_away();
   void say(const std::string& text) const {
     if (options_.source.note) options_.source.note(text);
@@ -64,33 +74,51 @@ class Pull {
   Pulled out_;
 };
 
-/// A model that this source became before gets the name that is asked for now.
+/// A model that this source became before.
 Result<bool> Pull::is_stored(const std::string& key_path) {
   key_path_ = key_path;
   if (!imports()) return false;
-  Store store;
+  const Store store;
   CYB_ASSIGN(const std::optional<StoredModel> known, store.find_source(key_of(key_path)));
   if (!known) return false;
+  CYB_TRY(take_stored(store, *known, options_.name));
+  return true;
+}
+
+/// A model that is this file, whatever it was made from. A damaged copy counts as none.
+Result<bool> Pull::is_stored(const Digest& file_id, const std::string& name) {
+  if (!imports()) return false;
+  const Store store;
+  const auto known = store.find(hex(file_id));
+  if (!known || !*known || (*known)->file_id != file_id) return false;
+  CYB_TRY(take_stored(store, **known, name));
+  return true;
+}
+
+/// It gets the name that is asked for now.
+Result<void> Pull::take_stored(const Store& store, const StoredModel& known,
+                               const std::string& name) {
   out_.already = true;
-  out_.path = known->path;
-  out_.model_id = digest_text(known->model_id);
-  out_.name = known->name;
-  if (options_.name.empty() || options_.name == known->name) return true;
+  out_.path = known.path;
+  out_.model_id = digest_text(known.model_id);
+  out_.name = known.name;
+  if (name.empty() || name == known.name) return {};
   CYB_ASSIGN(const std::string staged, store.staging_path());
   std::error_code code;
-  fs::create_hard_link(known->path, staged, code);
+  fs::create_hard_link(known.path, staged, code);
   if (code) return fail(io_error(staged, "link", code.message()));
-  const WrittenModel same{known->model_id, known->file_id, known->file_bytes};
-  CYB_ASSIGN(const StoredModel named, store.add(staged, options_.name, nullptr, &same));
+  const WrittenModel same{known.model_id, known.file_id, known.file_bytes};
+  CYB_ASSIGN(const StoredModel named, Store(store).add(staged, name, nullptr, &same));
   out_.name = named.name;
-  return true;
+  return {};
 }
 
 Result<void> Pull::fetch(const std::vector<WantedFile>& files) {
   std::vector<net::FileRequest> requests;
   for (const WantedFile& file : files) {
     CYB_ASSIGN(std::string path, place_file(place_.folder, file.name));
-    requests.push_back({file.url, std::move(path), file.size, file.sha256, file.git_blob});
+    requests.push_back(
+        {file.url, std::move(path), file.size, file.sha256, file.git_blob, file.blake3});
   }
   CYB_ASSIGN(const std::vector<net::FileResult> results, net::download(requests, download_));
   for (std::size_t i = 0; i < files.size(); ++i)
@@ -98,10 +126,9 @@ Result<void> Pull::fetch(const std::vector<WantedFile>& files) {
   return {};
 }
 
-Result<void> Pull::add_model(const std::string& path) {
+Result<void> Pull::add_model(const std::string& path, const std::string& name) {
   const SourceKey key = key_of(key_path_);
-  CYB_ASSIGN(const StoredModel stored,
-             add_to_store({path, options_.name, true, &key}, options_.source));
+  CYB_ASSIGN(const StoredModel stored, add_to_store({path, name, true, &key}, options_.source));
   out_.path = stored.path;
   out_.name = stored.name;
   out_.model_id = digest_text(stored.model_id);
@@ -113,7 +140,7 @@ Result<void> Pull::import(const std::string& relative, const std::string& name) 
   if (!imports()) return {};
   const std::string source = relative.empty() ? place_.folder : place_.folder + "/" + relative;
   if (relative.ends_with(".model")) {
-    CYB_TRY(add_model(source));
+    CYB_TRY(add_model(source, name));
   } else {
     const SourceKey key = key_of(key_path_);
     CYB_ASSIGN(const ImportedModel imported, import_as(source, name, &key, options_.source));
@@ -227,13 +254,79 @@ Result<Pulled> Pull::address(const net::Url& url) {
   return std::move(out_);
 }
 
+Result<void> Pull::fetch_shared(const ServerSource& source, const RegistryFile& file,
+                                const std::string& file_name) {
+  CYB_ASSIGN(net::Url url, file_url(source, file));
+  auto fetched =
+      fetch({WantedFile{file_name, std::move(url), file.size, "", "", hex(file.digest)}});
+  if (fetched || fetched.error().code() != net::kStatus) return fetched;
+  // Refused in the middle: is it still what it was?
+  const auto now = list_registry(source, download_.http, download_.stop);
+  const auto same = [&](const RegistryFile& other) { return other.digest == file.digest; };
+  if (!now || std::ranges::any_of(*now, same)) return fetched;
+  return fail(net::net_error(
+      net::kChanged, fmt::format("{} has changed on {} while it was fetched: {} is offered no "
+                                 "more; the same command begins anew",
+                                 source.name, source.base, digest_text(file.digest))));
+}
+
+Result<Pulled> Pull::server(const ServerSource& source) {
+  CYB_ASSIGN(const net::Url base, net::parse_url(source.base));
+  CYB_ASSIGN(download_.http.token, net::make_token(base, options_.server_token));
+  CYB_ASSIGN(const std::vector<RegistryFile> files,
+             list_registry(source, download_.http, download_.stop));
+  CYB_ASSIGN(const RegistryFile file, choose_file(files, source));
+  const std::string file_name = file.name + ".model";
+  const std::string name = options_.name.empty() ? file.name : options_.name;
+  if (!is_safe_path(file_name) || file_name.find('/') != std::string::npos ||
+      (imports() && !is_store_name(name)))
+    return fail(invalid_input(
+        fmt::format("the model's name {} cannot be a name here: choose another one with --name",
+                    json_quote(name))));
+  if (!base.is_secure() && !base.is_loopback())
+    say("without TLS nobody vouches for the bytes: whoever is in between may change them");
+  out_.source = source.base + "/" + file.name;
+  CYB_ASSIGN(bool stored, is_stored(file.digest, name));
+  if (stored) return std::move(out_);
+  CYB_ASSIGN(place_,
+             take_place(out_.source, options_.output, options_.source.note, download_.stop));
+  out_.waited = place_.waited;
+  CYB_ASSIGN(stored, is_stored(file.digest, name));
+  if (stored) return std::move(out_);
+  CYB_TRY(fetch_shared(source, file, file_name));
+  auto kept = keep_shared(file, file_name, name);
+  if (!kept && kept.error().kind() != ErrorKind::kCancelled) {  // all bytes came: no resume helps
+    std::error_code ignored;
+    fs::remove(out_.files.front().path, ignored);
+  }
+  if (!kept) return fail(std::move(kept).error());
+  return std::move(out_);
+}
+
+/// After the fetch: its content id is the listed one, and all in it is verified.
+Result<void> Pull::keep_shared(const RegistryFile& file, const std::string& file_name,
+                               const std::string& name) {
+  {
+    CYB_ASSIGN(const std::shared_ptr<const Model> model, Model::open(out_.files.front().path));
+    CYB_ASSIGN(const Digest id, model->model_id());
+    if (digest_text(id) != file.model_id)
+      return fail(
+          net::net_error(net::kDigest, fmt::format("{}: its content id is {}, the server says {}",
+                                                   out_.source, digest_text(id), file.model_id)));
+  }
+  key_path_ = out_.source + "#" + digest_text(file.digest);
+  return import(file_name, name);
+}
+
 }  // namespace
 
 Result<Pulled> pull(const std::string& source, const PullOptions& options) {
   CYB_ASSIGN(const PullSource parsed, parse_pull_source(source));
   if (parsed.url) return Pull(options).address(*parsed.url);
   if (!options.sha256.empty())
-    return fail(invalid_input("--sha256 goes with an address; a hub says its digests itself"));
+    return fail(invalid_input(
+        "--sha256 goes with an address; hubs and servers say their digests themselves"));
+  if (parsed.server) return Pull(options).server(*parsed.server);
   return Pull(options).hub(*parsed.hub);
 }
 

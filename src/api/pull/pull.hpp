@@ -1,6 +1,6 @@
-// `cyb-llm pull`: a repository of a hub, or one file of an address, to the store (imported) or to a
-// folder (as it is). Every byte is held against a digest: the hub's, the user's, or the one that
-// the first fetch of an address pinned.
+// `cyb-llm pull`: a repository of a hub, one file of an address, or a model of another server, to
+// the store (imported) or to a folder (as it is). Every byte is held against a digest: the hub's,
+// the server's, the user's, or the one that the first fetch of an address pinned.
 #pragma once
 
 #include <optional>
@@ -15,6 +15,7 @@ namespace cyb::api {
 struct PullOptions {
   std::string hub = "https://huggingface.co";
   std::string token;                  // for the hub's origin alone
+  std::string server_token;           // for the origin of a cyb:// source alone
   std::string sha256;                 // of an address, lower-case hex
   std::string name;                   // of the model; "": the source's own
   std::optional<std::string> output;  // folder for the files as they are; then nothing is imported
@@ -29,7 +30,7 @@ struct PulledFile {
 };
 
 struct Pulled {
-  std::string source, commit;  // what it was resolved to; "" for an address
+  std::string source, commit;  // what it was resolved to; "" but for a hub
   std::string path;            // of the .model, or the folder of the files
   std::string name, model_id;  // of an imported model
   std::vector<PulledFile> files;

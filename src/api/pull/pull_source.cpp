@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "net/net_error.hpp"
 
@@ -12,8 +13,10 @@ namespace cyb::api {
 namespace {
 
 constexpr std::size_t kMaxPart = 96;
+constexpr std::size_t kMaxServerName = 512;
 constexpr std::string_view kForms =
-    "write ORG/NAME, ORG/NAME:FILE, ORG/NAME@REVISION or an https:// address of a file";
+    "write ORG/NAME, ORG/NAME:FILE, ORG/NAME@REVISION, an https:// address of a file or "
+    "cyb://HOST/NAME of another server";
 
 bool is_part(std::string_view text, std::string_view more) {
   const auto plain = [&](char c) {
@@ -38,6 +41,23 @@ Result<PullSource> parse_address(std::string_view text) {
       out.url->shown())));
 }
 
+/// HOST[:PORT]/NAME behind the scheme; `tls` not stated: everywhere but on this machine.
+Result<PullSource> parse_server(std::string_view text, std::optional<bool> tls) {
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const std::string host(text.substr(0, slash));
+  const bool has_port = host.rfind(':') != std::string::npos &&
+                        (host.rfind(']') == std::string::npos || host.rfind(']') < host.rfind(':'));
+  auto url = net::parse_url("https://" + host + (has_port ? "/" : ":8080/"));
+  if (!url || url->path != "/" || host.find_first_of("?#@%\\") != std::string::npos)
+    return fail(invalid_input(fmt::format("\"{}\" is no HOST or HOST:PORT", host.substr(0, 200))));
+  ServerSource out;
+  const bool secure = tls.value_or(!url->is_loopback());
+  out.base = fmt::format("{}://{}:{}", secure ? "https" : "http", url->host, url->port);
+  out.name = net::unescape_url(text.substr(std::min(slash + 1, text.size())));
+  if (out.name.size() > kMaxServerName) return fail(invalid_input("the model's name is too long"));
+  return PullSource{.hub = {}, .server = std::move(out), .url = {}};
+}
+
 }  // namespace
 
 bool is_pickle_name(std::string_view name) {
@@ -47,8 +67,10 @@ bool is_pickle_name(std::string_view name) {
 }
 
 Result<PullSource> parse_pull_source(std::string_view text) {
-  if (text.starts_with("cyb://"))
-    return fail(not_built("pull from another cyb-llm server (cyb://)"));
+  constexpr std::string_view kServer = "cyb://", kPlain = "cyb+http://", kTls = "cyb+https://";
+  if (text.starts_with(kServer)) return parse_server(text.substr(kServer.size()), {});
+  if (text.starts_with(kPlain)) return parse_server(text.substr(kPlain.size()), false);
+  if (text.starts_with(kTls)) return parse_server(text.substr(kTls.size()), true);
   if (text.find("://") != std::string_view::npos) return parse_address(text);
   HubSource hub;
   std::string_view left = text.substr(0, text.find(':'));
@@ -71,7 +93,7 @@ Result<PullSource> parse_pull_source(std::string_view text) {
     return fail(net::net_error(
         net::kPickle, fmt::format("{} is a pickle file, which is never read", hub.wanted)));
   hub.repository = left;
-  return PullSource{.hub = std::move(hub), .url = {}};
+  return PullSource{.hub = std::move(hub), .server = {}, .url = {}};
 }
 
 }  // namespace cyb::api

@@ -19,26 +19,29 @@ constexpr const char* kExamples = R"(Examples:
   cyb-llm pull Qwen/Qwen2.5-0.5B-Instruct-GGUF:q8_0      one file of several, by a part of its name
   cyb-llm pull ORG/NAME@v1.0:model-Q4_K_M.gguf           of a branch, tag or commit
   cyb-llm pull https://example.org/m.gguf --sha256 HEX   any address; without --sha256 the digest is kept for later pulls
+  cyb-llm pull cyb://box.example/smollm2                 a model of `cyb-llm serve --share-models` on another machine
   cyb-llm pull ORG/NAME --output FOLDER                  the files as they are
 A download that breaks, is interrupted or killed goes on where it was: give the same command again. Bytes are held against the
 digests that the hub announces; a token (--token-file, or the variable HF_TOKEN) goes to the hub alone. HF_ENDPOINT names another
-hub; proxies as curl takes them (https_proxy, no_proxy). Nothing else in this program uses the network unasked.)";
+hub. cyb:// is TLS, but on this machine; cyb+http:// and cyb+https:// say it, the port is 8080. Proxies as curl takes them (https_proxy, no_proxy). Nothing else in this program uses the network unasked.)";
 
 constexpr std::uint64_t kMaxTokenBytes = 4096;
 
 class PullCommand final : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("SOURCE", source_,
-                       "ORG/NAME[@REVISION][:FILE] of a hub, or an address that ends in .gguf, "
-                       ".model, .safetensors or .onnx");
+    options.positional(
+        "SOURCE", source_,
+        "ORG/NAME[@REVISION][:FILE] of a hub, an address that ends in .gguf, "
+        ".model, .safetensors or .onnx, or cyb://HOST[:PORT]/NAME of another server");
     options.text("--name", name_, "NAME", "Name of the model (default: from the source)");
     options.optional_text("--output", output_, "FOLDER",
                           "Keep the files there instead of importing them");
     options.flag("--no-import", no_import_, "Keep the files in the store's downloads folder");
     options.text("--sha256", sha256_, "HEX", "What the file of an address must have");
     options.text("--hub", hub_, "URL", "Another hub (default: HF_ENDPOINT, else huggingface.co)");
-    options.text("--token-file", token_file_, "FILE", "The hub's token (default: HF_TOKEN)");
+    options.text("--token-file", token_file_, "FILE",
+                 "Token of the hub or server (default: HF_TOKEN, for a server CYB_TOKEN)");
     options.integer("--connections", connections_, {1, 16}, "N",
                     "Ranges and files fetched at once (default 4)");
     options.integer("--retries", retries_, {0, 100}, "N",
@@ -97,11 +100,13 @@ class PullCommand final : public Command {
     api::PullOptions options;
     options.hub = hub_.empty() ? environment("HF_ENDPOINT", options.hub.c_str()) : hub_;
     options.token = environment("HF_TOKEN");
+    options.server_token = environment("CYB_TOKEN");
     if (!token_file_.empty()) {
       CYB_ASSIGN(options.token, read_text_file(token_file_, kMaxTokenBytes));
       while (options.token.ends_with('\n') || options.token.ends_with('\r'))
         options.token.pop_back();
       if (options.token.empty()) return fail(usage_error("--token-file: the file is empty"));
+      options.server_token = options.token;
     }
     options.sha256 = sha256_;
     options.name = name_;

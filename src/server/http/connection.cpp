@@ -79,6 +79,17 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
     asio::post(stream_->executor(), [self = shared_from_this()] { self->flush(); });
     return true;
   }
+  void on_drained(std::function<void()> callback) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (dead_) return;
+      if (flushing_) {
+        drained_ = std::move(callback);
+        return;
+      }
+    }
+    callback();
+  }
   void finish(std::string_view text, bool keep_alive) override {
     {
       const std::lock_guard lock(mutex_);
@@ -219,10 +230,12 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
   void flush() {
     if (closed_) return;
     bool over = false;
+    std::function<void()> drained;
     {
       const std::lock_guard lock(mutex_);
       if (pending_.empty()) {
         flushing_ = false;
+        drained = std::exchange(drained_, nullptr);
         over = std::exchange(answer_over_, false);
       }
       writing_.clear();
@@ -232,6 +245,7 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
     if (!writing_.empty()) return write();
     if (over) return finished();
     if (handling_) disarm();
+    if (drained) drained();
   }
   void write() {
     if (handling_) arm(shared_->options.write_timeout);
@@ -271,9 +285,11 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
   void tell_gone();
   void close() {
     if (std::exchange(closed_, true)) return;
+    std::function<void()> drained;  // may own the exchange: it goes without the lock
     {
       const std::lock_guard lock(mutex_);
       dead_ = true;
+      drained = std::exchange(drained_, nullptr);
     }
     disarm();
     stream_->close();
@@ -297,6 +313,7 @@ class Connection final : public AnswerOutput, public std::enable_shared_from_thi
 
   std::mutex mutex_;  // guards what follows; the rest belongs to the strand
   std::string pending_;
+  std::function<void()> drained_;
   bool flushing_ = false, answer_begun_ = false, answer_over_ = false, keep_alive_ = false,
        dead_ = false;
 };

@@ -27,11 +27,26 @@ void LiveExchange::begin(Response r) {
   output_->queue(response_head(r, chunked_, keep_alive()) + "\r\n" + framed(r.body), true);
 }
 
+void LiveExchange::begin_sized(Response r, std::uint64_t size_bytes) {
+  if (std::exchange(stage_, Stage::kBegun) != Stage::kNew) return;
+  left_bytes_ = request_.method == "HEAD" ? 0 : size_bytes;
+  output_->queue(
+      response_head(r, false, keep_alive()) + fmt::format("Content-Length: {}\r\n\r\n", size_bytes),
+      true);
+}
+
 bool LiveExchange::write(std::string_view piece) {
-  return stage_ == Stage::kBegun && output_->queue(framed(piece), true);
+  if (stage_ != Stage::kBegun || (left_bytes_ && piece.size() > *left_bytes_)) return false;
+  if (left_bytes_) *left_bytes_ -= piece.size();
+  return output_->queue(framed(piece), true);
+}
+
+void LiveExchange::on_drained(std::function<void()> callback) {
+  output_->on_drained(std::move(callback));
 }
 
 void LiveExchange::end() {
+  if (stage_ == Stage::kBegun && left_bytes_.value_or(0) != 0) return cut_off();
   if (std::exchange(stage_, Stage::kOver) != Stage::kBegun) return;
   output_->finish(chunked_ ? "0\r\n\r\n" : "", keep_alive());
 }

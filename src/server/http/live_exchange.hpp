@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,8 @@ class AnswerOutput {
   virtual void finish(std::string_view text, bool keep_alive) = 0;
   /// `idle_only`: a connection that is answering goes on.
   virtual void close_soon(bool idle_only) = 0;
+  /// As Exchange::on_drained().
+  virtual void on_drained(std::function<void()> callback) = 0;
   virtual const Shared& shared() const noexcept = 0;
 };
 
@@ -42,6 +45,8 @@ class LiveExchange final : public Exchange {
   void begin(Response head) override;
   bool write(std::string_view piece) override;
   void end() override;
+  void begin_sized(Response head, std::uint64_t size_bytes) override;
+  void on_drained(std::function<void()> callback) override;
   void cut_off() override;
   void on_gone(std::function<void()> callback) override;
   /// The client is gone. The callback runs under the lock, so that on_gone({}) knows it is not
@@ -56,6 +61,7 @@ class LiveExchange final : public Exchange {
   std::shared_ptr<AnswerOutput> output_;
   Request request_;
   bool chunked_ = false, keep_alive_ = true;
+  std::optional<std::uint64_t> left_bytes_;  // of a body whose size the head says
   Stage stage_ = Stage::kNew;
   std::mutex mutex_;  // guards what follows
   std::function<void()> callback_;

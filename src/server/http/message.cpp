@@ -33,6 +33,7 @@ std::vector<std::string_view> RequestHead::values(std::string_view name) const {
 std::string_view status_text(unsigned status) noexcept {
   static constexpr std::pair<unsigned, std::string_view> kTexts[] = {
       {200, "OK"},
+      {206, "Partial Content"},
       {400, "Bad Request"},
       {401, "Unauthorized"},
       {403, "Forbidden"},
@@ -42,6 +43,7 @@ std::string_view status_text(unsigned status) noexcept {
       {409, "Conflict"},
       {413, "Content Too Large"},
       {415, "Unsupported Media Type"},
+      {416, "Range Not Satisfiable"},
       {429, "Too Many Requests"},
       {431, "Request Header Fields Too Large"},
       {499, "Client Closed Request"},

@@ -61,6 +61,15 @@ class Exchange {
   /// connection is closed then.
   virtual bool write(std::string_view piece) = 0;
   virtual void end() = 0;
+  /// begin() of an answer whose `size_bytes` are known: exactly so many are written before end(),
+  /// none to HEAD.
+  virtual void begin_sized(Response head, std::uint64_t size_bytes) {
+    head.headers.push_back({"Content-Length", std::to_string(size_bytes)});
+    begin(std::move(head));
+  }
+  /// Called once, as soon as all that was written is on its way to the client (at once where it
+  /// is): the writer of a large body goes on then. Dropped where the client is gone.
+  virtual void on_drained(std::function<void()> callback) { callback(); }
   /// Gives up in the middle: the connection closes and the client sees that the body is not whole.
   virtual void cut_off() = 0;
   /// Called once, from any thread, as soon as the client is gone before the answer is complete; at

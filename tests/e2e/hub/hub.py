@@ -1,16 +1,19 @@
-"""A hub on loopback that fails in every way: `hub.py FOLDER PORT_FILE`. Files lie in FOLDER/ORG/NAME/; what goes wrong is a
-word in the name of the repository's ORG, e.g. drop10, slow, r429. Each request is a line of FOLDER/log: method, path, Range,
-Authorization, bytes of the body that were sent, status."""
+"""A hub on loopback that fails in every way: `hub.py FOLDER PORT_FILE [CERTIFICATE KEY]`. Files lie in FOLDER/ORG/NAME/; what
+goes wrong is a word in the name of the repository's ORG, e.g. drop10, slow, r429. FOLDER/registry.json and FOLDER/blob are what
+the registry of another server says and sends. With a certificate PORT_FILE.tls has the port of the same behind TLS. Each request
+is a line of FOLDER/log: method, path, Range, Authorization, bytes of the body that were sent, status."""
 import hashlib
 import json
 import os
 import re
+import ssl
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ROOT, PORT_FILE = sys.argv[1:3]
+TLS = sys.argv[3:5]
 COMMIT = "0123456789" * 4
 LOCK = threading.Lock()
 COUNT = {}
@@ -78,8 +81,25 @@ class Hub(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             pass
 
+    def tree(self, org, name):
+        """Pages of two files where the ORG begins with `pages`, with a Link to the next one that may lead astray."""
+        files = entries(org, name)
+        if not org.startswith("pages"):
+            return self.answer(200, json.dumps(files).encode())
+        at = int((re.search(r"cursor=(\d+)", self.path) or [0, 0])[1])
+        origin = f"http://127.0.0.1:{OTHER[0].server_port}" if org == "pagesaway" else ""
+        link = f'<{origin}{self.path.split("?")[0]}?cursor={0 if org == "pagesround" else at + 2}>; rel="next"'
+        fields = [("Link", link)] if at + 2 < len(files) or org == "pagesround" else []
+        return self.answer(200, json.dumps(files[at : at + 2]).encode(), fields)
+
     def get(self):
         path = self.path.split("?")[0]
+        if path == "/v1/registry/models":
+            with open(os.path.join(ROOT, "registry.json"), "rb") as f:
+                return self.answer(200, f.read())
+        if path.startswith("/v1/registry/blobs/"):
+            with open(os.path.join(ROOT, "blob"), "rb") as f:
+                return self.file("registry", f.read(), path)
         found = re.fullmatch(r"/api/models/([^/]+)/([^/]+)/(revision|tree)/(.+)", path)
         if found:
             org, name, what, _ = found.groups()
@@ -91,7 +111,7 @@ class Hub(BaseHTTPRequestHandler):
                 return self.answer(200, b" " * (17 << 20))
             if what == "revision":
                 return self.answer(200, json.dumps({"sha": COMMIT}).encode())
-            return self.answer(200, json.dumps(entries(org, name)).encode())
+            return self.tree(org, name)
         found = re.fullmatch(r"/(?:([^/]+)/([^/]+)/resolve/[^/]+|file/([^/]+)/([^/]+))/(.+)", path)
         if not found:
             return self.answer(404)
@@ -107,6 +127,8 @@ class Hub(BaseHTTPRequestHandler):
         probe = asked and last == 0
         tag = '"one"'
         if org == "other" and self.server is not OTHER[0]:
+            return self.answer(302, b"", [("Location", f"http://127.0.0.1:{OTHER[0].server_port}{self.path}")])
+        if org == "downgrade" and self.server is not OTHER[0]:
             return self.answer(302, b"", [("Location", f"http://127.0.0.1:{OTHER[0].server_port}{self.path}")])
         if org == "loop":
             return self.answer(302, b"", [("Location", self.path)])
@@ -186,14 +208,25 @@ class Server(ThreadingHTTPServer):
         pass
 
 
+def publish(path, port):
+    with open(path + ".new", "w") as f:
+        f.write(str(port))
+    os.rename(path + ".new", path)
+
+
 def main():
     OTHER.append(Server(("127.0.0.1", 0), Hub))
     threading.Thread(target=OTHER[0].serve_forever, daemon=True).start()
     server = Server(("127.0.0.1", 0), Hub)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with open(PORT_FILE + ".new", "w") as f:
-        f.write(str(server.server_port))
-    os.rename(PORT_FILE + ".new", PORT_FILE)
+    if TLS:
+        secure = Server(("127.0.0.1", 0), Hub)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*TLS)
+        secure.socket = context.wrap_socket(secure.socket, server_side=True)
+        threading.Thread(target=secure.serve_forever, daemon=True).start()
+        publish(PORT_FILE + ".tls", secure.server_port)
+    publish(PORT_FILE, server.server_port)
     sys.stdin.read()  # until the test goes away
 
 
