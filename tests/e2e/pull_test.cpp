@@ -9,6 +9,7 @@
 
 #include "e2e/child.hpp"
 #include "e2e/program.hpp"
+#include "support/certificate.hpp"
 #include "support/text_checkpoint.hpp"
 
 namespace cyb::test {
@@ -20,13 +21,13 @@ using Json = nlohmann::json;
 class Pull : public testing::Test {
  protected:
   Pull() {
+    write_certificate(certificate_, folder_.file("key.pem"));
     hub_ = std::make_unique<Child>(
         std::vector<std::string>{"python3", std::string(CYB_TESTS_DIR) + "/e2e/hub/hub.py",
-                                 folder_.path(), folder_.file("port")},
+                                 folder_.path(), folder_.file("port"), certificate_,
+                                 folder_.file("key.pem")},
         std::vector<std::string>{});
-    for (int i = 0; i < 500 && !fs::exists(folder_.file("port")); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    port_ = read_all(folder_.file("port"));
+    port_ = wait_for_text(folder_.file("port"));
   }
 
   std::string hub() const { return "http://127.0.0.1:" + port_; }
@@ -75,7 +76,21 @@ class Pull : public testing::Test {
     return json.is_object() ? json["error"]["code"].get<std::string>() : result.out + result.err;
   }
 
+  /// A pull of slow/NAME into out() that is killed when a third of the file was sent.
+  void kill_in_the_middle(const std::string& source, const std::string& path,
+                          std::size_t size) const {
+    std::vector<std::string> variables = environment();
+    for (const std::string& entry : program_.environment()) variables.push_back(entry);
+    Child first({built_program("cyb-llm"), "pull", source, "--output", out(), "--connections", "2"},
+                variables);
+    for (int i = 0; i < 1000 && sent(path) < size / 3; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(first.end(SIGKILL), 128 + SIGKILL);
+    EXPECT_FALSE(fs::exists(out() + "/m.gguf"));
+  }
+
   TemporaryFolder folder_;
+  std::string certificate_ = folder_.file("cert.pem");
   Program program_;
   std::unique_ptr<Child> hub_;
   std::string port_;
@@ -225,21 +240,89 @@ TEST_F(Pull, AnAddressIsPinnedByItsFirstFetch) {
 
 TEST_F(Pull, AKilledPullGoesOn) {
   const std::string bytes = put("slow/m/m.gguf", 6000);
-  std::vector<std::string> variables = environment();
-  for (const std::string& entry : program_.environment()) variables.push_back(entry);
-  const std::vector<std::string> command = {
-      built_program("cyb-llm"), "pull", "slow/m", "--output", out(), "--connections", "2"};
-  Child first(command, variables);
-  for (int i = 0; i < 1000 && sent("slow/m/resolve") < bytes.size() / 3; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_EQ(first.end(SIGKILL), 128 + SIGKILL);
-  EXPECT_FALSE(fs::exists(out() + "/m.gguf"));
+  kill_in_the_middle("slow/m", "slow/m/resolve", bytes.size());
   const ProcessResult second = pull({"slow/m", "--output", out(), "--json"});
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_TRUE(read_all(out() + "/m.gguf") == bytes);
   const std::uint64_t fetched = Program::json(second)["files"][0]["fetched_bytes"];
   EXPECT_LT(fetched, bytes.size() * 3 / 4);
   EXPECT_NE(second.err.find("going on with"), std::string::npos) << second.err;
+}
+
+TEST_F(Pull, BytesThatFlipOnTheDiskAreFetchedAgain) {
+  const std::string part = out() + "/m.gguf.part";
+  // By the hub's digest, and of an address where nothing but the journal knows the bytes.
+  for (const bool known : {true, false}) {
+    const std::string path = known ? "slow/flip/m.gguf" : "slow/pin/m.gguf";
+    const std::string bytes = put(path, 6000);
+    const std::string source = known ? "slow/flip" : address(path);
+    kill_in_the_middle(source, known ? "slow/flip/resolve" : "file/slow/pin", bytes.size());
+    std::string state = read_all(part + ".state"), kept = read_all(part);
+    const std::size_t line = state.find('\n') + 1;  // the first range that is whole: "INDEX DIGEST"
+    ASSERT_LT(line, state.size());
+    const std::size_t chunk = std::stoull(state.substr(line));
+    kept[chunk * 262144 + 99] ^= 0x40;
+    write_all(part, kept);
+    const ProcessResult second = pull({source, "--output", out(), "--json"});
+    ASSERT_EQ(second.exit_code, 0) << second.err;
+    EXPECT_TRUE(read_all(out() + "/m.gguf") == bytes) << known;
+    EXPECT_GE(Program::json(second)["files"][0]["fetched_bytes"], 262144u);
+    fs::remove(out() + "/m.gguf");
+  }
+}
+
+TEST_F(Pull, AJournalThatIsDamagedIsNotBelieved) {
+  const std::string bytes = put("slow/j/m.gguf", 3000);
+  kill_in_the_middle("slow/j", "slow/j/resolve", bytes.size());
+  const std::string state = out() + "/m.gguf.part.state", text = read_all(state);
+  std::string claims = text.substr(0, text.find('\n') + 1);
+  for (int i = 0; i < 12; ++i) claims += std::to_string(i) + " " + std::string(64, 'a') + "\n";
+  write_all(state, claims + "999999999999 " + std::string(64, 'b') + "\n7 ");
+  const ProcessResult second = pull({"slow/j", "--output", out(), "--json"});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_TRUE(read_all(out() + "/m.gguf") == bytes);
+}
+
+TEST_F(Pull, ListsOfSeveralPages) {
+  for (const char* how : {"pages", "pagesaway", "pagesround"})
+    for (int i = 0; i < 7; ++i)
+      put(std::string(how) + "/m/" + (i == 6 ? "m" : "a" + std::to_string(i)) + ".gguf", 20);
+  EXPECT_EQ(code_of("pagesaway/m:a0.gguf"), "N04");
+  EXPECT_EQ(code_of("pagesround/m:a0.gguf"), "N06");
+  const ProcessResult result = pull({"pages/m:m.gguf", "--output", out(), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(fs::exists(out() + "/m.gguf"));
+  std::size_t n_pages = 0;
+  for (const Json& line : log()) {
+    const std::string path = line["path"];
+    n_pages += path.find("pages/m/tree") != std::string::npos ? 1u : 0u;
+  }
+  EXPECT_EQ(n_pages, 4u);
+}
+
+TEST_F(Pull, ARedirectFromHttpsToHttpIsRefused) {
+  put("downgrade/m/m.gguf", 300);
+  put("good/m/m.gguf", 300);
+  write_all(out("token"), "hf_secret\n");
+  const std::string tls = "https://localhost:" + wait_for_text(folder_.file("port.tls"));
+  const std::vector<std::string> variables = {"CURL_CA_BUNDLE=" + certificate_,
+                                              "no_proxy=127.0.0.1,localhost"};
+  const std::vector<std::string> more = {"--hub",    tls,   "--token-file", out("token"),
+                                         "--output", out(), "--json"};
+  const auto from = [&](const std::string& source, std::vector<std::string> environment) {
+    std::vector<std::string> arguments = {source};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return pull(std::move(arguments), std::move(environment));
+  };
+  const ProcessResult down = from("downgrade/m", variables);
+  EXPECT_NE(down.out.find("N04"), std::string::npos) << down.out;
+  EXPECT_NE(down.out.find("from https to http"), std::string::npos) << down.out;
+  EXPECT_FALSE(fs::exists(out() + "/m.gguf"));
+  for (const Json& line : log())
+    EXPECT_TRUE(tls.ends_with(":" + line["port"].dump()) || line["token"].is_null()) << line;
+  EXPECT_NE(from("good/m", {"no_proxy=127.0.0.1,localhost"}).out.find("N01"), std::string::npos)
+      << "a certificate that nobody vouches for";
+  EXPECT_EQ(from("good/m", variables).exit_code, 0);
 }
 
 TEST_F(Pull, CtrlCKeepsWhatWasFetchedAndASecondProcessWaits) {
@@ -266,7 +349,8 @@ TEST_F(Pull, CtrlCKeepsWhatWasFetchedAndASecondProcessWaits) {
   EXPECT_NE(stopped.err.find("goes on from there"), std::string::npos) << stopped.err;
   const auto before = sent("slow/c/resolve");
   Child third({built_program("cyb-llm"), "pull", "slow/c", "--output", out("c")}, variables);
-  for (int i = 0; i < 500 && sent("slow/c/resolve") == before; ++i)
+  for (int i = 0;
+       i < 500 && (sent("slow/c/resolve") == before || !fs::exists(out("c") + "/m.gguf.part")); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(third.end(SIGINT), 5);
