@@ -1,9 +1,11 @@
 // serve as a process: its configuration, read again by SIGHUP; SIGTERM under load.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "e2e/program.hpp"
+#include "support/certificate.hpp"
 #include "support/text_checkpoint.hpp"
 
 namespace cyb::test {
@@ -101,6 +103,39 @@ need(" 499 " not in log and " 500 " not in log, log)
 print("fine")
 )";
 
+/// Certificates first.pem and second.pem (with .key) are there; cert.pem and cert.key are served.
+constexpr const char* kCertificate = R"(
+import shutil, socket, ssl
+trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+def shown():
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as plain, trusting.wrap_socket(plain) as tls: return tls.getpeercert(True)
+def of(name): return ssl.PEM_cert_to_DER_cert(open(name).read())
+def serve(certificate, key):
+    shutil.copy(certificate, "cert.pem")
+    shutil.copy(key, "cert.key")
+    process.send_signal(signal.SIGHUP)
+kept = http.client.HTTPSConnection(address, timeout=60, context=trusting)
+need(ask("a" * 16, connection=kept)[0] == 200, "an answer by TLS")
+own = kept.sock
+need(shown() == of("first.pem"), "the first certificate")
+serve("second.pem", "second.key")
+said("SIGHUP: read again: 1 keys, 0 further hosts, certificate")
+need(shown() == of("second.pem"), "the second certificate")
+need(ask("a" * 16, connection=kept)[0] == 200 and kept.sock is own, "the old connection lives")
+serve("keys", "second.key")
+said('SIGHUP: all stays as it was: input: "cert.pem" holds no certificate chain in PEM')
+need(shown() == of("second.pem"), "no certificate changes nothing")
+serve("first.pem", "second.key")
+said('SIGHUP: all stays as it was: input: "cert.key" holds no private key of "cert.pem"')
+need(shown() == of("second.pem"), "the key of another changes nothing")
+need(ask("a" * 16, connection=kept)[0] == 200 and kept.sock is own, "the old connection still lives")
+process.send_signal(signal.SIGTERM)
+need(process.wait(60) == 0, "exit code")
+print("fine")
+)";
+
 class ServeConfig : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -166,6 +201,18 @@ TEST_F(ServeConfig, FlagBeforeVariableBeforeFile) {
 
 TEST_F(ServeConfig, SighupReadsKeysAndHostsAgain) {
   play(kHangup);
+}
+
+TEST_F(ServeConfig, SighupRenewsTheCertificate) {
+  for (const char* name : {"first", "second", "cert"})
+    write_certificate(program_.file(std::string(name) + ".pem"),
+                      program_.file(std::string(name) + ".key"));
+  for (const char* end : {".pem", ".key"})
+    std::filesystem::copy_file(program_.file("first") + end, program_.file("cert") + end,
+                               std::filesystem::copy_options::overwrite_existing);
+  std::ofstream(program_.file("serve.toml"), std::ios::app)
+      << "tls-cert = \"cert.pem\"\ntls-key = \"cert.key\"\n";
+  play(kCertificate);
 }
 
 TEST_F(ServeConfig, SigtermUnderLoadLosesNoAnswer) {
