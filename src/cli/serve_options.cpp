@@ -79,6 +79,9 @@ void ServeOptions::declare(Options& options) {
   options.texts("--pin", pins, "NAME", "Never unload this model (may be given several times)");
   options.optional_text("--admin-key-file", admin_key_file, "FILE",
                         "Keys that may load and unload models; they are keys for all else too");
+  options.texts("--allow-pull", allow_pulls, "ORIGIN",
+                "Admins may pull models from https://HOST[:PORT] (POST /v1/models/pull); may be "
+                "given several times");
   options.flag("--share-models", share_models,
                "Offer the files of the served models to `cyb-llm pull cyb://...`");
   options.texts(

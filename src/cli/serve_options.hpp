@@ -32,7 +32,7 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   std::optional<std::string> unix_path{}, tls_certificate{}, tls_key{}, key_file{}, name{},
       admin_key_file{}, memory{}, keep_alive{};
-  std::vector<std::string> allow_hosts{}, pins{}, adapters{};
+  std::vector<std::string> allow_hosts{}, allow_pulls{}, pins{}, adapters{};
   std::optional<std::uint64_t> port{}, slots{}, max_queue{};
   ModelFlags engine{};
 

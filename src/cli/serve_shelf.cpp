@@ -27,16 +27,16 @@ Result<std::shared_ptr<const Model>> open(const std::string& source, const Serve
                          from);
 }
 
-ShelfModel shelf_model(const ServedModel& served, const ServeOptions& options, Context& context,
+ShelfModel shelf_model(const ServedModel& served, const ServeOptions& options, Context* context,
                        const Starting& starting) {
   ShelfModel out;
   out.name = served.name;
   out.pinned = std::ranges::find(options.pins, served.name) != options.pins.end();
   out.engine = options.engine_options();
-  out.open = [source = served.source, &options, &context, starting](
+  out.open = [source = served.source, &options, context, starting](
                  const std::stop_token& stop,
                  const ShelfModel::Progress& progress) -> Result<std::shared_ptr<const Model>> {
-    Context* shown = starting->load() ? &context : nullptr;
+    Context* shown = starting->load() ? context : nullptr;
     CYB_ASSIGN(std::shared_ptr<const Model> model, open(source, options, shown, stop, progress));
     const std::uint32_t ctx = options.engine_options().ctx_tokens;
     if (ctx != 0) CYB_TRY(check_positions(*model, ctx, "--ctx"));
@@ -67,13 +67,13 @@ Result<std::vector<ShelfModel>> shelf_models(const ServeOptions& options, Contex
     return names;
   };
   for (const ServedModel& model : served) {
-    out.push_back(shelf_model(model, options, context, starting));
+    out.push_back(shelf_model(model, options, &context, starting));
     out.back().adapters = reader(always_on(model.name));
   }
   for (const ServedAdapter& adapter : adapters) {
     if (adapter.name.empty()) continue;
     const auto parent = std::ranges::find(served, adapter.model, &ServedModel::name);
-    ShelfModel model = shelf_model(*parent, options, context, starting);
+    ShelfModel model = shelf_model(*parent, options, &context, starting);
     model.parent = parent->name;
     model.name = parent->name + ":" + adapter.name;
     std::vector<api::AdapterName> names = always_on(parent->name);
@@ -86,6 +86,10 @@ Result<std::vector<ShelfModel>> shelf_models(const ServeOptions& options, Contex
 }
 
 }  // namespace
+
+ShelfModel added_model(const ServedModel& served, const ServeOptions& options) {
+  return shelf_model(served, options, nullptr, std::make_shared<std::atomic<bool>>(false));
+}
 
 Result<std::unique_ptr<ModelShelf>> make_shelf(const ServeOptions& options, Context& context,
                                                const std::stop_token& stop,

@@ -20,4 +20,7 @@ Result<std::unique_ptr<ModelShelf>> make_shelf(const ServeOptions& options, Cont
                                                const std::stop_token& stop,
                                                std::function<void(const std::string&)> log);
 
+/// A model that comes while the server runs. `options` must outlive the shelf.
+ShelfModel added_model(const ServedModel& served, const ServeOptions& options);
+
 }  // namespace cyb::cli

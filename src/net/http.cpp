@@ -255,6 +255,10 @@ Result<HttpHead> Connection::get(const HttpRequest& request, const HttpReceiver&
                                  std::stop_token stop) {
   HttpRequest at = request;
   for (std::uint64_t n = 0; n <= kMaxRedirects; ++n) {
+    const auto& origins = impl_->options.origins;
+    if (origins && std::ranges::find(*origins, at.url.origin()) == origins->end())
+      return fail(net_error(kRedirect, fmt::format("{}: the origin {} is not one of those allowed",
+                                                   request.url.shown(), at.url.origin())));
     CYB_ASSIGN(HttpHead head, impl_->get_once(at, receiver, stop));
     const std::string& location = head.field("location");
     if (head.status < 300 || head.status >= 400 || location.empty()) return head;

@@ -31,6 +31,8 @@ struct HttpOptions {
   unsigned connect_s = 20;  // name, connection and TLS
   unsigned stall_s = 30;    // fewer than 512 bytes a second for so long: N02
   std::shared_ptr<const Token> token;
+  /// Origins that may be asked, also behind a redirect; null: all.
+  std::shared_ptr<const std::vector<std::string>> origins;
 };
 
 /// Bytes first to last, both included.

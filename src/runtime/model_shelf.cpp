@@ -110,8 +110,43 @@ std::optional<std::size_t> ModelShelf::find(std::string_view name) const {
   return std::nullopt;
 }
 
-const std::string& ModelShelf::name(std::size_t index) const noexcept {
-  return entries_[index]->spec.name;
+std::size_t ModelShelf::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+/// Entries stay where they are as long as the shelf lives.
+ModelShelf::Entry& ModelShelf::entry(std::size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return *entries_[index];
+}
+
+const std::string& ModelShelf::name(std::size_t index) const {
+  return entry(index).spec.name;
+}
+
+/// Described first: what cannot be opened or planned is not there afterwards.
+Result<std::size_t> ModelShelf::add(ShelfModel model, const std::stop_token& stop) {
+  auto fresh = std::make_unique<Entry>(Entry{.spec = std::move(model)});
+  // By its own open(): a model of its name may be loaded.
+  CYB_ASSIGN(const std::shared_ptr<const Model> file,
+             fresh->spec.open(stop, [](std::uint64_t, std::uint64_t) {}));
+  CYB_TRY(describe(*fresh, file));
+  const std::lock_guard lock(mutex_);
+  const std::string& name = fresh->spec.name;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& known = *entries_[i];
+    if (known.spec.name != name) continue;
+    if (known.spec.parent.empty() && known.facts.model_id == fresh->facts.model_id) return i;
+    return fail(Error(ErrorKind::kInvalidInput, "name_taken",
+                      fmt::format("another model has the name \"{}\"", name)));
+  }
+  if (entries_.size() >= kMaxModels) {
+    return fail(Error(ErrorKind::kInvalidInput, "too_many_models",
+                      fmt::format("at most {} models", kMaxModels)));
+  }
+  entries_.push_back(std::move(fresh));
+  return entries_.size() - 1;
 }
 
 ShelfView ModelShelf::view(std::size_t index) const {
@@ -143,7 +178,7 @@ ShelfView ModelShelf::view(std::size_t index) const {
 
 std::vector<ShelfView> ModelShelf::views() const {
   std::vector<ShelfView> out;
-  for (std::size_t i = 0; i < entries_.size(); ++i) out.push_back(view(i));
+  for (std::size_t i = 0, n = size(); i < n; ++i) out.push_back(view(i));
   return out;
 }
 

@@ -32,17 +32,18 @@ struct ShelfModel {
   std::string parent{};  // the model whose file this one reads too; empty: a file of its own
   bool pinned = false;   // never unloaded once it is loaded
   /// Finds and maps the file, which may take an import. On the shelf's thread.
-  std::function<Result<std::shared_ptr<const Model>>(const std::stop_token&, const Progress&)> open{};
+  std::function<Result<std::shared_ptr<const Model>>(const std::stop_token&, const Progress&)>
+      open{};
   /// Adapters that are always on; may be empty.
   std::function<Result<std::vector<LoraUse>>(const Model&)> adapters{};
-  EngineOptions engine{};               // `adapters`, `progress` and `stop` are the shelf's
-  std::shared_ptr<Backend> backend{};   // null: the one that `engine` names
+  EngineOptions engine{};              // `adapters`, `progress` and `stop` are the shelf's
+  std::shared_ptr<Backend> backend{};  // null: the one that `engine` names
 };
 
 struct ShelfOptions {
-  std::uint64_t memory_bytes = 0;        // of all loaded models, as Engine::plan() counts; 0: any
-  KeepAlive keep_alive{-1};              // of models that no request said another time of
-  SchedulerOptions scheduler{};          // of each; max_waiting bounds those that wait for a load too
+  std::uint64_t memory_bytes = 0;  // of all loaded models, as Engine::plan() counts; 0: any
+  KeepAlive keep_alive{-1};        // of models that no request said another time of
+  SchedulerOptions scheduler{};    // of each; max_waiting bounds those that wait for a load too
   std::chrono::milliseconds tell{1000};  // between reports to one that waits
   /// One line of what is loaded, unloaded or failed; on the shelf's thread. May be empty.
   std::function<void(const std::string& line)> note{};
@@ -111,8 +112,13 @@ class ModelShelf {
   ModelShelf(const ModelShelf&) = delete;
   ModelShelf& operator=(const ModelShelf&) = delete;
 
-  std::size_t size() const noexcept { return entries_.size(); }
-  const std::string& name(std::size_t index) const noexcept;
+  std::size_t size() const;
+  const std::string& name(std::size_t index) const;
+  /// One more model, not loaded; where its name is that of a model with the same content id, that
+  /// model. Opens the file and plans its memory, on this thread. Errors: InvalidInput with the code
+  /// "name_taken" or "too_many_models"; as describe().
+  Result<std::size_t> add(ShelfModel model, const std::stop_token& stop = {});
+  static constexpr std::size_t kMaxModels = 256;  // that add() goes to
   /// By name, or by the content id of a file that was opened; "": the first.
   std::optional<std::size_t> find(std::string_view name) const;
   ShelfView view(std::size_t index) const;
@@ -148,6 +154,8 @@ class ModelShelf {
 
   ModelShelf(std::vector<ShelfModel> models, ShelfOptions options);
   void start();
+  Entry& entry(std::size_t index) const;
+  Result<void> describe(Entry& entry, const std::shared_ptr<const Model>& model);
   ModelLease lease(Entry& entry, std::optional<KeepAlive> keep);
   void release(Entry& entry) noexcept;
   void drop_waiters();
@@ -182,7 +190,7 @@ class ModelShelf {
   std::vector<std::function<void()>> refused_;  // ends of cancelled ones, to be told
   WaitId last_id_ = 0;
   bool closed_ = false, changed_ = false;  // changed: the worker has something to look at
-  std::jthread worker_, teller_;  // last: they use all of the above
+  std::jthread worker_, teller_;           // last: they use all of the above
 };
 
 }  // namespace cyb

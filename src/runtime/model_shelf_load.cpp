@@ -175,8 +175,12 @@ Result<void> ModelShelf::plan(Entry& entry, const std::shared_ptr<const Model>& 
 }
 
 Result<void> ModelShelf::describe(std::size_t index, const std::stop_token& stop) {
-  Entry& entry = *entries_[index];
-  CYB_ASSIGN(const std::shared_ptr<const Model> model, open_file(entry, stop));
+  Entry& known = entry(index);
+  CYB_ASSIGN(const std::shared_ptr<const Model> model, open_file(known, stop));
+  return describe(known, model);
+}
+
+Result<void> ModelShelf::describe(Entry& entry, const std::shared_ptr<const Model>& model) {
   CYB_ASSIGN(const EngineOptions options, engine_options(entry, *model));
   CYB_TRY(plan(entry, model, options));
   const std::lock_guard lock(mutex_);

@@ -16,6 +16,14 @@ constexpr Field kUnload[] = {
     {"model", kString, kBuilt, 1, 512, "", "its name or id", true},
 };
 
+constexpr Field kPull[] = {
+    {"source", kString, kBuilt, 1, 8192, "", "as `cyb-llm pull` takes it", true},
+    {"name", kString, kBuilt, 1, 128, "the source's own", "what clients call the model"},
+    {"sha256", kString, kBuilt, 64, 64, "", "of the file of an address, lower-case hex"},
+    {"stream", kBool, kBuilt, 0, 0, "false", "progress as server-sent events"},
+    {"detach", kBool, kBuilt, 0, 0, "false", "answer 202 at once and go on without the client"},
+};
+
 }  // namespace
 
 std::span<const Field> load_model_fields() {
@@ -24,6 +32,10 @@ std::span<const Field> load_model_fields() {
 
 std::span<const Field> unload_model_fields() {
   return kUnload;
+}
+
+std::span<const Field> pull_model_fields() {
+  return kPull;
 }
 
 }  // namespace cyb::server

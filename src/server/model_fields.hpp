@@ -11,5 +11,7 @@ namespace cyb::server {
 std::span<const Field> load_model_fields();
 /// POST /v1/models/unload.
 std::span<const Field> unload_model_fields();
+/// POST /v1/models/pull.
+std::span<const Field> pull_model_fields();
 
 }  // namespace cyb::server

@@ -46,6 +46,8 @@ constexpr Operation kOperations[] = {
     {"load_model", "Loads a model; an admin's", load_model_fields, "Model"},
     {"unload_model", "Unloads a model once nobody uses it; an admin's", unload_model_fields,
      "Model"},
+    {"pull_model", "Fetches a model into the store and serves it; an admin's", pull_model_fields,
+     "Model", kEvents},
     {"registry_models", "Files of the served models (serve --share-models)", nullptr,
      "RegistryList"},
     {"registry_blob", "A file by its digest, or a range of it", nullptr, "", kBytes},
@@ -226,6 +228,11 @@ Json responses_of(const Operation& operation, const Route& route) {
   if (operation.stream == kBytes) {
     out["206"] = response("The range", kBytes, Json::object());
     out["416"] = response("No byte of the file", "application/json", schema);
+  }
+  if (operation.route == "pull_model") {
+    out["202"] =
+        response("It is being pulled; with detach: true", "application/json", reference("Pulling"));
+    out["502"] = response("The source failed", "application/json", schema);
   }
   for (const Status& status : kStatuses) {
     if (post || !status.body) {

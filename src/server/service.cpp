@@ -100,15 +100,18 @@ Service::Service(std::unique_ptr<ModelShelf> shelf, ServiceOptions options,
       id_base_(system_seed()),
       shelf_(std::move(shelf)) {
   if (options_.share_models) registry_ = std::make_unique<Registry>(*shelf_);
+  if (options_.puller) pulls_ = std::make_unique<PullDesk>(options_.puller);
 }
 
 void Service::end_transfers() {
   if (registry_) registry_->close();
+  if (pulls_) pulls_->close();
 }
 
 /// The registry itself stays: downloads that end with their connections leave it.
 void Service::stop() {
   if (registry_) registry_->stop();
+  if (pulls_) pulls_->stop();
   shelf_.reset();
 }
 

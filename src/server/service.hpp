@@ -17,6 +17,7 @@
 #include "server/http/message.hpp"
 #include "server/http/worker_pool.hpp"
 #include "server/metrics.hpp"
+#include "server/pull_desk.hpp"
 #include "server/registry.hpp"
 
 namespace cyb::server {
@@ -66,6 +67,7 @@ struct ServiceOptions {
   std::string version{};         // of this program
   SchedulerOptions scheduler{};  // of that engine
   AccessOptions access{};
+  Puller puller{};                                   // empty: nothing is pulled
   bool share_models = false;                         // their files, for download
   std::function<void(std::string_view line)> log{};  // one line a request; from any thread
 };
@@ -91,12 +93,18 @@ class Service {
   }
   /// Counts and logs what was answered.
   void record(const Call& call, unsigned status);
-  /// Downloads end: they go on from there at another time.
+  /// A line in the log.
+  void note(std::string_view line) const {
+    if (options_.log) options_.log(line);
+  }
+  /// Downloads and pulls end: they go on from there at another time.
   void end_transfers();
 
   ModelShelf& shelf() noexcept { return *shelf_; }
   /// Null where no files are shared.
   Registry* registry() noexcept { return registry_.get(); }
+  /// Null where nothing is pulled.
+  PullDesk* pulls() noexcept { return pulls_.get(); }
   Access& access() noexcept { return access_; }
   Metrics& metrics() noexcept { return metrics_; }
   const GrammarCache& grammars() const noexcept { return grammars_; }
@@ -132,6 +140,7 @@ class Service {
   std::function<std::uint32_t()> n_connections_;
   std::unique_ptr<ModelShelf> shelf_;
   std::unique_ptr<Registry> registry_;
+  std::unique_ptr<PullDesk> pulls_;
 };
 
 /// Of model and numerics: equal ones give equal bits.

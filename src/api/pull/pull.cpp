@@ -320,6 +320,13 @@ Result<void> Pull::keep_shared(const RegistryFile& file, const std::string& file
 
 }  // namespace
 
+Result<std::string> pull_origin(const std::string& source, const std::string& hub) {
+  CYB_ASSIGN(const PullSource parsed, parse_pull_source(source));
+  if (parsed.url) return parsed.url->origin();
+  CYB_ASSIGN(const net::Url url, net::parse_url(parsed.server ? parsed.server->base : hub));
+  return url.origin();
+}
+
 Result<Pulled> pull(const std::string& source, const PullOptions& options) {
   CYB_ASSIGN(const PullSource parsed, parse_pull_source(source));
   if (parsed.url) return Pull(options).address(*parsed.url);

@@ -39,6 +39,10 @@ struct Pulled {
   bool pinned = false;   // the digest was not known before and is kept now
 };
 
+/// The origin that a source is asked of first: a hub's, an address's, a server's. Errors: as
+/// parse_pull_source().
+Result<std::string> pull_origin(const std::string& source, const std::string& hub);
+
 /// Errors: N codes, InvalidInput, NotBuilt, JSON, Io, Cancelled (what was fetched is kept), those
 /// of an import.
 Result<Pulled> pull(const std::string& source, const PullOptions& options);

@@ -10,6 +10,7 @@
 #include "api/version.hpp"
 #include "cli/command.hpp"
 #include "cli/serve_config.hpp"
+#include "cli/serve_pull.hpp"
 #include "cli/serve_shelf.hpp"
 #include "cli/text_input.hpp"
 #include "server/openapi.hpp"
@@ -69,6 +70,7 @@ class ServeCommand final : public Command {
     ServeOptions told = config_.options();
     // What is wrong here must not cost the time of a load.
     CYB_ASSIGN(server::ServerOptions options, told.server_options(context.interrupts.wake_fd()));
+    CYB_ASSIGN(options.service.puller, make_puller(told));
     if (!context.output.quiet()) {
       options.service.log = [this, &context](std::string_view line) { log(context.output, line); };
     }

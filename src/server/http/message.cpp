@@ -33,6 +33,7 @@ std::vector<std::string_view> RequestHead::values(std::string_view name) const {
 std::string_view status_text(unsigned status) noexcept {
   static constexpr std::pair<unsigned, std::string_view> kTexts[] = {
       {200, "OK"},
+      {202, "Accepted"},
       {206, "Partial Content"},
       {400, "Bad Request"},
       {401, "Unauthorized"},
@@ -49,6 +50,7 @@ std::string_view status_text(unsigned status) noexcept {
       {499, "Client Closed Request"},
       {500, "Internal Server Error"},
       {501, "Not Implemented"},
+      {502, "Bad Gateway"},
       {503, "Service Unavailable"},
       {507, "Insufficient Storage"},
   };

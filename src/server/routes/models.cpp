@@ -1,11 +1,14 @@
-// GET /v1/models and /v1/models/{name or id}; POST /v1/models/load and /v1/models/unload.
+// GET /v1/models and /v1/models/{name or id}; POST /v1/models/load, /v1/models/unload and
+// /v1/models/pull.
 #include <fmt/format.h>
 
 #include <charconv>
 
 #include "base/json_text.hpp"
+#include "model/store_index.hpp"
 #include "server/model_fields.hpp"
 #include "server/model_wait.hpp"
+#include "server/pull_job.hpp"
 #include "server/service.hpp"
 
 namespace cyb::server {
@@ -58,6 +61,31 @@ ApiResult<Change> read_change(Service& service, const Call& call, std::span<cons
   return out;
 }
 
+struct Pull {
+  PullOrder order;
+  PullManner manner;
+};
+
+ApiResult<Pull> read_pull(Service& service, const Call& call) {
+  if (auto refused = service.access().check_admin(call.request())) {
+    return refuse(*std::move(refused));
+  }
+  if (service.pulls() == nullptr) {
+    return refuse({403, "This server pulls no models (serve --allow-pull ORIGIN).", "pull_off"});
+  }
+  CYB_API_ASSIGN(const ChatValue body, parse_body(call.request().body));
+  CYB_API_ASSIGN(const Fields fields, check_fields(body, pull_model_fields()));
+  Pull out;
+  out.order.source = *fields.text("source");
+  out.order.name = fields.text("name").value_or("");
+  out.order.sha256 = fields.text("sha256").value_or("");
+  out.manner = {.stream = fields.is_true("stream"), .detach = fields.is_true("detach")};
+  if (!out.order.name.empty() && !is_store_name(out.order.name)) {
+    return refuse(bad_value("name", "must be of A-Z a-z 0-9 . _ -, not starting with . or -"));
+  }
+  return out;
+}
+
 }  // namespace
 
 void models_route(Service& service, const std::shared_ptr<Call>& call) {
@@ -80,6 +108,14 @@ void load_model_route(Service& service, const std::shared_ptr<Call>& call) {
   if (!asked) return service.respond(*call, asked.error());
   with_model(service, call, asked->model, asked->keep, [&service, call, model = asked->model] {
     service.respond_json(*call, model_json(service, service.shelf().view(model)));
+  });
+}
+
+void pull_model_route(Service& service, const std::shared_ptr<Call>& call) {
+  auto asked = read_pull(service, *call);
+  if (!asked) return service.respond(*call, asked.error());
+  start_pull(service, call, std::move(asked->order), asked->manner, [&service](std::size_t model) {
+    return model_json(service, service.shelf().view(model));
   });
 }
 
