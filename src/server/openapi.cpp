@@ -11,6 +11,7 @@
 #include "server/completion_fields.hpp"
 #include "server/model_fields.hpp"
 #include "server/ollama_request.hpp"
+#include "server/responses_input.hpp"
 #include "server/responses_request.hpp"
 #include "server/service.hpp"
 #include "server/text_fields.hpp"
@@ -264,7 +265,11 @@ Json operation_json(const Operation& operation, const Route& route) {
 
 Json components() {
   Json schemas = Json::parse(kSchemas);
-  schemas["ResponsesItem"] = object_schema(responses_item_fields());
+  schemas["ResponsesMessage"] = object_schema(responses_message_fields());
+  schemas["ResponsesCall"] = object_schema(responses_call_fields());
+  schemas["ResponsesCallOutput"] = object_schema(responses_output_fields());
+  schemas["ResponsesReasoning"] = object_schema(responses_reasoning_fields());
+  schemas["ResponsesTool"] = object_schema(responses_tool_fields());
   schemas["ResponsesPart"] = object_schema(responses_part_fields());
   schemas["OllamaMessage"] = object_schema(ollama_message_fields());
   return {{"schemas", std::move(schemas)},

@@ -10,6 +10,7 @@
 
 #include "base/json_text.hpp"
 #include "server/completion_fields.hpp"
+#include "server/responses_input.hpp"
 #include "server/translated_request.hpp"
 #include "text/template/chat_json.hpp"
 
@@ -25,7 +26,7 @@ constexpr double kBig = 2147483647.0, kLongText = 1e7;
 
 constexpr Field kText[] = {
     {"format", kObject, kBuilt, 0, 8, "{\"type\":\"text\"}", "what the text must be", false,
-     nullptr, "TextFormat"},
+     nullptr, "ResponsesFormat"},
     {"verbosity", kString, kOnly, 0, 0, "\"medium\""},
 };
 
@@ -37,14 +38,23 @@ std::span<const Field> responses_stream_fields() {
 
 /// Those that chat takes too go on to it as they are.
 constexpr std::string_view kOfChat[] = {
-    "model",   "stream", "seed",
-    "top_k",   "min_p",  "typical_p",
-    "user",    "service_tier", "metadata",
-    "temperature", "top_p", "chat_template_kwargs",
+    "model",
+    "stream",
+    "seed",
+    "top_k",
+    "min_p",
+    "typical_p",
+    "user",
+    "service_tier",
+    "metadata",
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "chat_template_kwargs",
 };
 
 constexpr Field kOwn[] = {
-    {"input", kAny, kBuilt, 0, 0, "", "a text, or messages", true, nullptr, "ResponsesInput"},
+    {"input", kAny, kBuilt, 0, 0, "", "a text, or items", true, nullptr, "ResponsesInput"},
     {"instructions", kString, kBuilt, 0, kLongText, "", "a system message before the input"},
     {"max_output_tokens", kInteger, kBuilt, 1, kBig, "to the end of the context", "of the answer"},
     {"top_logprobs", kInteger, kBuilt, 0, kMaxTopLogprobs, "none", "likeliest tokens of each step"},
@@ -56,10 +66,11 @@ constexpr Field kOwn[] = {
     {"previous_response_id", kString, kRefused, 0, 0, "", "no response is kept"},
     {"conversation", kAny, kRefused, 0, 0, "", "no conversation is kept"},
     {"background", kBool, kOnly, 0, 0, "false"},
-    {"tools", kList, kOnly, 0, 0, "[]"},
-    {"tool_choice", kString, kOnly, 0, 0, "\"none\"|\"auto\""},
-    {"parallel_tool_calls", kBool, kOnly, 0, 0, "true|false"},
-    {"max_tool_calls", kInteger, kRefused, 0, 0, "", "tool calls are not built"},
+    {"tools", kList, kBuilt, 0, kMaxTools, "[]", "functions that the answer may call", false,
+     nullptr, "ResponsesTool"},
+    {"tool_choice", kAny, kBuilt, 0, 0, "auto", "none, auto, required, a function, or a list",
+     false, nullptr, "ResponsesToolChoice"},
+    {"max_tool_calls", kInteger, kRefused, 0, 0, "", "the server runs no tools itself"},
     {"reasoning", kObject, kOnly, 0, 0, "{}"},
     {"prompt", kObject, kRefused, 0, 0, "", "no prompts are kept"},
     {"moderation", kAny, kRefused, 0, 0, "", "the server moderates nothing"},
@@ -69,67 +80,6 @@ constexpr Field kOwn[] = {
     {"prompt_cache_retention", kString, kRefused},
     {"safety_identifier", kString, kRefused},
 };
-
-/// An item of `input`: a message. What an answer's own message has beside it is taken when it is
-/// sent back.
-constexpr Field kItem[] = {
-    {"type", kString, kOnly, 0, 0, "\"message\""},
-    {"role", kString, kBuilt, 1, 16, "", "user, assistant, system or developer", true},
-    {"content", kAny, kBuilt, 0, 0, "", "a text, or parts", true, nullptr, "ResponsesContent"},
-    {"id", kString, kBuilt, 0, 512, "", "of an answer that is sent back"},
-    {"status", kString, kBuilt, 0, 64, "", "of an answer that is sent back"},
-};
-
-constexpr Field kPart[] = {
-    {"type", kString, kBuilt, 1, 64, "", "input_text or output_text", true},
-    {"text", kString, kBuilt, 0, kLongText, "", "", true},
-    {"annotations", kList, kOnly, 0, 0, "[]"},
-    {"logprobs", kList, kBuilt, 0, kLongText, "", "of an answer that is sent back"},
-};
-
-ApiResult<ChatValue> read_part(const ChatValue& part, const std::string& where) {
-  if (part.kind != Kind::kObject) return refuse(bad_value(where, "must be an object"));
-  const auto type = Fields(part).text("type");
-  if (type && *type != "input_text" && *type != "output_text") {
-    return refuse(unsupported(where + ".type", "only \"input_text\" and \"output_text\""));
-  }
-  CYB_API_ASSIGN(const Fields fields, check_fields(part, kPart, where));
-  ChatValue out = ChatValue::object();
-  out.members.emplace_back("type", ChatValue::of("text"));
-  out.members.emplace_back("text", ChatValue::of(*fields.text("text")));
-  return out;
-}
-
-ApiResult<ChatValue> read_content(const ChatValue& content, const std::string& where) {
-  if (content.kind == Kind::kString) return content;
-  if (content.kind != Kind::kList || content.items.empty()) {
-    return refuse(bad_value(where, "must be a text or a list of parts"));
-  }
-  std::vector<ChatValue> parts;
-  for (std::size_t i = 0; i < content.items.size(); ++i) {
-    CYB_API_ASSIGN(ChatValue part,
-                   read_part(content.items[i], fmt::format("{}[{}]", where, i)));
-    parts.push_back(std::move(part));
-  }
-  return ChatValue::list(std::move(parts));
-}
-
-ApiResult<ChatValue> read_item(const ChatValue& item, const std::string& where) {
-  if (item.kind != Kind::kObject) return refuse(bad_value(where, "must be an object"));
-  const auto type = Fields(item).text("type");
-  if (type && *type != "message") {
-    return refuse(unsupported(where + ".type", "only \"message\""));
-  }
-  CYB_API_ASSIGN(const Fields fields, check_fields(item, kItem, where));
-  const std::string_view role = *fields.text("role");
-  const auto known = {"user", "assistant", "system", "developer"};
-  if (std::ranges::find(known, role) == std::end(known)) {
-    return refuse(bad_value(where + ".role",
-                            "must be \"user\", \"assistant\", \"system\" or \"developer\""));
-  }
-  CYB_API_ASSIGN(ChatValue content, read_content(*fields.find("content"), where + ".content"));
-  return plain_message(role, std::move(content));
-}
 
 /// `instructions` and `input` as messages.
 ApiResult<ChatValue> read_input(const Fields& fields) {
@@ -143,13 +93,10 @@ ApiResult<ChatValue> read_input(const Fields& fields) {
     return ChatValue::list(std::move(messages));
   }
   if (input.kind != Kind::kList || input.items.empty() || input.items.size() > kMaxMessages) {
-    return refuse(bad_value(
-        "input", fmt::format("must be a text or a list of 1 to {} messages", kMaxMessages)));
+    return refuse(
+        bad_value("input", fmt::format("must be a text or a list of 1 to {} items", kMaxMessages)));
   }
-  for (std::size_t i = 0; i < input.items.size(); ++i) {
-    CYB_API_ASSIGN(ChatValue message, read_item(input.items[i], fmt::format("input[{}]", i)));
-    messages.push_back(std::move(message));
-  }
+  CYB_API_TRY(read_responses_items(input, messages));
   return ChatValue::list(std::move(messages));
 }
 
@@ -192,6 +139,14 @@ ApiResult<TranslatedRequest> translate(const Fields& fields) {
   for (const std::string_view name : kOfChat) chat.copy(fields, name);
   chat.copy(fields, "max_output_tokens", "max_completion_tokens");
   CYB_API_TRY(set_logprobs(fields, chat));
+  if (const ChatValue* tools = fields.find("tools")) {
+    CYB_API_ASSIGN(ChatValue list, read_responses_tools(*tools));
+    chat.set("tools", "tools", std::move(list));
+  }
+  if (const ChatValue* choice = fields.find("tool_choice")) {
+    CYB_API_ASSIGN(ChatValue chosen, read_responses_choice(*choice));
+    chat.set("tool_choice", "tool_choice", std::move(chosen));
+  }
   if (const auto cut = fields.text("truncation")) {
     if (*cut != "auto" && *cut != "disabled") {
       return refuse(bad_value("truncation", "must be \"auto\" or \"disabled\""));
@@ -206,12 +161,34 @@ ApiResult<TranslatedRequest> translate(const Fields& fields) {
   return chat;
 }
 
+/// As it was asked for, with the members that clients expect.
+std::string tool_json(const ChatValue& tool) {
+  ChatValue out = tool;
+  const Fields fields(tool);
+  const auto put = [&](const char* name, ChatValue value) {
+    if (fields.find(name) != nullptr) return;
+    std::erase_if(out.members, [&](const auto& member) { return member.first == name; });
+    out.members.emplace_back(name, std::move(value));
+  };
+  put("parameters", ChatValue::null());
+  put("strict", ChatValue::of(false));
+  return chat_json_text(out);
+}
+
 std::string echo_json(const Fields& fields) {
   std::string out;
   for (const char* name : {"instructions", "max_output_tokens", "temperature", "top_p", "user"}) {
     const ChatValue* value = fields.find(name);
     out += fmt::format(R"("{}":{},)", name, value == nullptr ? "null" : chat_json_text(*value));
   }
+  std::string tools;
+  if (const ChatValue* list = fields.find("tools")) {
+    for (const ChatValue& tool : list->items) tools += (tools.empty() ? "" : ",") + tool_json(tool);
+  }
+  const ChatValue* choice = fields.find("tool_choice");
+  out += fmt::format(R"("tools":[{}],"tool_choice":{},"parallel_tool_calls":{},)", tools,
+                     choice == nullptr ? R"("auto")" : chat_json_text(*choice),
+                     fields.flag("parallel_tool_calls").value_or(true));
   const ChatValue* text = fields.find("text");
   const ChatValue* format = text == nullptr ? nullptr : Fields(*text).find("format");
   out += fmt::format(R"("text":{{"format":{}}},)",
@@ -219,6 +196,18 @@ std::string echo_json(const Fields& fields) {
   const std::string_view cut = fields.text("truncation").value_or("disabled");
   return out + fmt::format(R"("top_logprobs":{},"truncation":{})",
                            fields.integer("top_logprobs").value_or(0), json_quote(cut));
+}
+
+/// Members that chat has one level deeper.
+ApiError own_name(ApiError error) {
+  for (const std::string_view deep : {"text.format.json_schema.", "tool_choice.allowed_tools."}) {
+    if (!error.param.starts_with(deep)) continue;
+    std::string name = error.param;
+    const std::size_t step = deep.rfind('.', deep.size() - 2);
+    name.erase(step, deep.size() - 1 - step);
+    return renamed(error, error.param, name);
+  }
+  return error.param.starts_with("tools[") ? without_function(std::move(error)) : error;
 }
 
 std::vector<Field> with_chat_fields() {
@@ -241,19 +230,13 @@ std::span<const Field> responses_text_fields() {
   return kText;
 }
 
-std::span<const Field> responses_item_fields() {
-  return kItem;
-}
-
-std::span<const Field> responses_part_fields() {
-  return kPart;
-}
-
 ApiResult<ResponsesRequest> read_responses_request(const ChatValue& body, const Served& served) {
   CYB_API_ASSIGN(const Fields fields, check_fields(body, responses_fields()));
   CYB_API_ASSIGN(const TranslatedRequest chat, translate(fields));
   ResponsesRequest out;
-  CYB_API_ASSIGN(out.completion, chat.read_chat(served));
+  auto completion = chat.read_chat(served);
+  if (!completion) return refuse(own_name(std::move(completion).error()));
+  out.completion = *std::move(completion);
   out.completion.prompt_field = "input";
   out.echo = echo_json(fields);
   return out;

@@ -14,10 +14,8 @@ struct ResponsesRequest {
 };
 
 std::span<const Field> responses_fields();
-/// `text`, an item of `input`, and a part of its content.
+/// `text`.
 std::span<const Field> responses_text_fields();
-std::span<const Field> responses_item_fields();
-std::span<const Field> responses_part_fields();
 
 /// Errors: 400 with the field ("input[1].content[0].type"), and as read_chat_request().
 ApiResult<ResponsesRequest> read_responses_request(const ChatValue& body, const Served& served);

@@ -17,24 +17,28 @@ enum class ItemKind : std::uint8_t { kNone, kReasoning, kMessage, kCall };
 
 struct Item {
   ItemKind kind = ItemKind::kNone;
-  std::string id, text{};            // text: of a call, its arguments
-  std::string logprobs{};            // objects, without brackets
-  std::string call_id{}, name{};     // of a call
+  std::string id, text{};         // text: of a call, its arguments
+  std::string logprobs{};         // objects, without brackets
+  std::string call_id{}, name{};  // of a call
   std::uint32_t call_index = 0;
 };
+
+std::string joined(std::string list, const std::string& more) {
+  if (!list.empty() && !more.empty()) list += ',';
+  return list += more;
+}
 
 std::string part_json(const Item& item) {
   if (item.kind == ItemKind::kReasoning) {
     return R"({"type":"reasoning_text","text":)" + json_quote(item.text) + "}";
   }
-  return R"({"type":"output_text","annotations":[],"logprobs":[)" + item.logprobs +
-         R"(],"text":)" + json_quote(item.text) + "}";
+  return R"({"type":"output_text","annotations":[],"logprobs":[)" + item.logprobs + R"(],"text":)" +
+         json_quote(item.text) + "}";
 }
 
 /// `with_part`: false while the item has none yet.
 std::string item_json(const Item& item, std::string_view status, bool with_part) {
-  const std::string head =
-      fmt::format(R"({{"id":{},"status":"{}",)", json_quote(item.id), status);
+  const std::string head = fmt::format(R"({{"id":{},"status":"{}",)", json_quote(item.id), status);
   const std::string content = with_part ? part_json(item) : "";
   switch (item.kind) {
     case ItemKind::kReasoning:
@@ -55,9 +59,11 @@ class ResponsesShape final : public AnswerShape {
 
   std::string whole(std::span<const Answer> answers) override {
     const Answer& answer = answers.front();
+    // Where the answer has no message, its tokens are those of reasoning and calls.
+    const bool message = !answer.content.empty() || answer.tool_calls.empty();
     piece({.content = answer.content,
            .reasoning = answer.reasoning,
-           .tokens = answer.result->logprobs});
+           .tokens = message ? answer.result->logprobs : std::span<const TokenReport>()});
     std::uint32_t index = 0;
     for (const ToolCall& call : answer.tool_calls) {
       const ToolCallPiece whole{index++, call.id, call.name, call.arguments};
@@ -81,14 +87,19 @@ class ResponsesShape final : public AnswerShape {
       out += open(ItemKind::kReasoning);
       out += text_delta("response.reasoning_text.delta", piece.reasoning, "");
     }
-    // Tokens without text end no other item: they are those of reasoning or of a call.
+    // Tokens without text end no other item: they are those of reasoning or of a call, or wait for
+    // the item that begins with them.
     const bool other = !piece.reasoning.empty() || !piece.tool_calls.empty() ||
                        open_.kind == ItemKind::kReasoning || open_.kind == ItemKind::kCall;
-    if (!piece.content.empty() || (!piece.tokens.empty() && !other)) {
+    std::string logprobs = frame_.logprobs ? token_objects(frame_.tokenizer, piece.tokens) : "";
+    if (!piece.content.empty() || (!logprobs.empty() && open_.kind == ItemKind::kMessage)) {
       out += open(ItemKind::kMessage);
-      const std::string logprobs =
-          frame_.logprobs ? token_objects(frame_.tokenizer, piece.tokens) : "";
-      out += text_delta("response.output_text.delta", piece.content, logprobs);
+      out += text_delta("response.output_text.delta", piece.content,
+                        joined(std::exchange(waiting_, {}), logprobs));
+    } else if (other) {
+      waiting_.clear();
+    } else {
+      waiting_ = joined(std::move(waiting_), logprobs);
     }
     for (const ToolCallPiece& call : piece.tool_calls) out += call_piece(call);
     return out;
@@ -97,7 +108,10 @@ class ResponsesShape final : public AnswerShape {
   std::string finish(const ChoiceEnd& end) override {
     incomplete_ = end.reason == FinishReason::kLength;
     std::string out;
-    if (items_.empty() && open_.kind == ItemKind::kNone) out += open(ItemKind::kMessage);
+    if (items_.empty() && open_.kind == ItemKind::kNone) {
+      out += open(ItemKind::kMessage);
+      if (!waiting_.empty()) out += text_delta("response.output_text.delta", "", waiting_);
+    }
     return out += close(incomplete_ ? "incomplete" : "completed");
   }
 
@@ -147,9 +161,10 @@ class ResponsesShape final : public AnswerShape {
            event("response.content_part.added", place(true) + R"(,"part":)" + part_json(open_));
   }
 
-  std::string text_delta(std::string_view name, std::string_view text, const std::string& logprobs) {
+  std::string text_delta(std::string_view name, std::string_view text,
+                         const std::string& logprobs) {
     open_.text += text;
-    if (!logprobs.empty()) open_.logprobs += (open_.logprobs.empty() ? "" : ",") + logprobs;
+    open_.logprobs = joined(std::move(open_.logprobs), logprobs);
     std::string members = place(true) + R"(,"delta":)" + json_quote(text);
     if (open_.kind == ItemKind::kMessage) members += R"(,"logprobs":[)" + logprobs + "]";
     return event(name, members);
@@ -210,7 +225,7 @@ class ResponsesShape final : public AnswerShape {
     const bool over = status == "completed" || status == "incomplete";
     return fmt::format(
         R"({{"id":{},"object":"response","created_at":{},"completed_at":{},"status":"{}","error":{},"incomplete_details":{},"model":{},"output":[{}],)"
-        R"("background":false,"max_tool_calls":null,"metadata":{{}},"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{{"effort":null,"summary":null}},"service_tier":"default","store":false,"tool_choice":"auto","tools":[],)"
+        R"("background":false,"max_tool_calls":null,"metadata":{{}},"previous_response_id":null,"reasoning":{{"effort":null,"summary":null}},"service_tier":"default","store":false,)"
         R"({}{}}})",
         json_quote(frame_.id), frame_.created, over ? std::to_string(unix_time()) : "null", status,
         error, status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null",
@@ -222,6 +237,7 @@ class ResponsesShape final : public AnswerShape {
   std::string echo_;
   std::vector<std::string> items_;  // closed ones
   Item open_;
+  std::string waiting_;  // log-probabilities of tokens that are no item's yet
   std::uint64_t n_events_ = 0;
   bool incomplete_ = false;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/chat.hpp"
+#include "server/completion_fields.hpp"
 #include "text/template/chat_json.hpp"
 #include "text/tools/tool_prompt.hpp"
 
@@ -27,7 +28,11 @@ constexpr Field kFunction[] = {{"name", kString, FieldState::kBuilt, 1, kMaxName
                                {"parameters", kObject, FieldState::kBuilt, 0, 4096},
                                {"strict", kBool}};
 constexpr Field kChoice[] = {{"type", kString, FieldState::kBuilt, 1, 16},
-                             {"function", kObject, FieldState::kBuilt, 1, 1}};
+                             {"function", kObject, FieldState::kBuilt, 1, 1},
+                             {"allowed_tools", kObject, FieldState::kBuilt, 1, 2}};
+constexpr Field kAllowedTools[] = {
+    {"mode", kString, FieldState::kBuilt, 1, 16, "", "", true},
+    {"tools", kList, FieldState::kBuilt, 1, kMaxTools, "", "", true}};
 constexpr Field kCall[] = {{"id", kString, FieldState::kBuilt, 1, 256},
                            {"type", kString, FieldState::kBuilt, 1, 16},
                            {"index", kInteger, FieldState::kBuilt, 0, kMaxCalls},
@@ -88,18 +93,16 @@ ApiResult<void> read_tool(const ChatValue& tool, std::size_t index, ToolRequest&
   return {};
 }
 
-ApiResult<void> read_choice(const ChatValue& choice, ToolRequest& out) {
-  if (choice.kind == Kind::kString) {
-    if (choice.text == "none") {
-      out.choice = ToolChoice::kNone;
-    } else if (choice.text == "required") {
-      out.choice = ToolChoice::kRequired;
-    } else if (choice.text != "auto") {
-      return refuse(
-          bad_value("tool_choice", "must be \"none\", \"auto\", \"required\" or a function"));
-    }
-    return {};
-  }
+ApiResult<ToolChoice> read_mode(const std::string& mode, const char* field, bool none) {
+  if (mode == "auto") return ToolChoice::kAuto;
+  if (mode == "required") return ToolChoice::kRequired;
+  if (mode == "none" && none) return ToolChoice::kNone;
+  return refuse(bad_value(field, none ? "must be \"none\", \"auto\", \"required\" or a function"
+                                      : "must be \"auto\" or \"required\""));
+}
+
+/// {"type": "function", "function": {"name"}}, of the functions that are offered.
+ApiResult<ToolFunction> named_function(const ChatValue& choice, const ToolRequest& tools) {
   CYB_API_ASSIGN(const Fields fields, check_at("tool_choice", choice, kChoice));
   const ChatValue* function = fields.find("function");
   if (fields.text("type").value_or("") != "function" || function == nullptr) {
@@ -107,11 +110,42 @@ ApiResult<void> read_choice(const ChatValue& choice, ToolRequest& out) {
         unsupported("tool_choice", "only {\"type\":\"function\",\"function\":{\"name\"}}"));
   }
   const std::string name(Fields(*function).text("name").value_or(""));
-  const auto named = std::ranges::find(out.functions, name, &ToolFunction::name);
-  if (named == out.functions.end()) {
+  const auto named = std::ranges::find(tools.functions, name, &ToolFunction::name);
+  if (named == tools.functions.end()) {
     return refuse(bad_value("tool_choice", "names a function that is not among 'tools'"));
   }
-  out.functions = {*named};
+  return *named;
+}
+
+/// The template sees all tools; those that are listed may be called.
+ApiResult<void> read_allowed(const ChatValue& allowed, ToolRequest& out) {
+  CYB_API_ASSIGN(const Fields fields,
+                 check_at("tool_choice.allowed_tools", allowed, kAllowedTools));
+  CYB_API_ASSIGN(out.choice, read_mode(std::string(*fields.text("mode")),
+                                       "tool_choice.allowed_tools.mode", false));
+  std::vector<ToolFunction> functions;
+  for (const ChatValue& one : fields.find("tools")->items) {
+    CYB_API_ASSIGN(ToolFunction function, named_function(one, out));
+    if (std::ranges::find(functions, function.name, &ToolFunction::name) == functions.end()) {
+      functions.push_back(std::move(function));
+    }
+  }
+  out.functions = std::move(functions);
+  return {};
+}
+
+ApiResult<void> read_choice(const ChatValue& choice, ToolRequest& out) {
+  if (choice.kind == Kind::kString) {
+    CYB_API_ASSIGN(out.choice, read_mode(choice.text, "tool_choice", true));
+    return {};
+  }
+  CYB_API_ASSIGN(const Fields fields, check_at("tool_choice", choice, kChoice));
+  const ChatValue* allowed = fields.find("allowed_tools");
+  if (allowed != nullptr && fields.text("type") == "allowed_tools") {
+    return read_allowed(*allowed, out);
+  }
+  CYB_API_ASSIGN(ToolFunction function, named_function(choice, out));
+  out.functions = {std::move(function)};
   out.choice = ToolChoice::kRequired;
   out.several = false;
   return {};
@@ -135,7 +169,8 @@ void write_arguments_as_text(ChatValue& message) {
   }
 }
 
-/// A conversation with a call whose arguments are an object shows them as JSON.
+/// A conversation with a call whose arguments are an object shows their keys, in another form than
+/// Python's own of an object.
 bool takes_objects(const ChatTemplate& chat) {
   const auto text = [](const char* value) { return ChatValue::of(value); };
   ChatValue function = ChatValue::object(
@@ -152,7 +187,10 @@ bool takes_objects(const ChatTemplate& chat) {
       ChatValue::object(
           {{"role", text("tool")}, {"content", text("y")}, {"tool_call_id", text("call00001")}})};
   const auto shown = chat.render(std::move(input));
-  return shown && joined_text(*shown).find("\"cyb_key\"") != std::string::npos;
+  if (!shown) return false;
+  const std::string prompt = joined_text(*shown);
+  return prompt.find("cyb_key") != std::string::npos &&
+         prompt.find("'cyb_key'") == std::string::npos;
 }
 
 }  // namespace
@@ -177,33 +215,37 @@ ApiResult<ToolRequest> read_tools(const Fields& fields) {
   return out;
 }
 
+ApiResult<ChatValue> read_tool_call(const ChatValue& one, const std::string& at) {
+  CYB_API_ASSIGN(const Fields call, check_at(at, one, kCall));
+  const ChatValue* function = call.find("function");
+  if (function == nullptr || call.text("type").value_or("function") != "function") {
+    return refuse(bad_value(at, "must be a call of a function"));
+  }
+  CYB_API_ASSIGN(const Fields called, check_at(at + ".function", *function, kCalled));
+  const std::string name(called.text("name").value_or(""));
+  if (!is_name(name)) return refuse(bad_value(at + ".function.name", "is no function's name"));
+  const std::string text(called.text("arguments").value_or("{}"));
+  auto arguments = parse_chat_json(text.empty() ? "{}" : text, "arguments");
+  if (!arguments || arguments->kind != Kind::kObject) {
+    return refuse(bad_value(at + ".function.arguments", "must be the text of a JSON object"));
+  }
+  ChatValue shown = ChatValue::object();
+  if (const auto id = call.text("id")) shown.members.emplace_back("id", ChatValue::of(*id));
+  shown.members.emplace_back("type", ChatValue::of("function"));
+  shown.members.emplace_back("function",
+                             ChatValue::object({{"name", ChatValue::of(std::string_view(name))},
+                                                {"arguments", *std::move(arguments)}}));
+  return shown;
+}
+
 ApiResult<ChatValue> read_tool_calls(const ChatValue& calls, const std::string& where) {
   if (calls.kind != Kind::kList || calls.items.size() > kMaxCalls) {
     return refuse(bad_value(where, fmt::format("must be a list of at most {} calls", kMaxCalls)));
   }
   ChatValue out = ChatValue::list();
   for (std::size_t i = 0; i < calls.items.size(); ++i) {
-    const std::string at = fmt::format("{}[{}]", where, i);
-    CYB_API_ASSIGN(const Fields call, check_at(at, calls.items[i], kCall));
-    const ChatValue* function = call.find("function");
-    if (function == nullptr || call.text("type").value_or("function") != "function") {
-      return refuse(bad_value(at, "must be a call of a function"));
-    }
-    CYB_API_ASSIGN(const Fields called, check_at(at + ".function", *function, kCalled));
-    const std::string name(called.text("name").value_or(""));
-    if (!is_name(name)) return refuse(bad_value(at + ".function.name", "is no function's name"));
-    const std::string text(called.text("arguments").value_or("{}"));
-    auto arguments = parse_chat_json(text.empty() ? "{}" : text, "arguments");
-    if (!arguments || arguments->kind != Kind::kObject) {
-      return refuse(bad_value(at + ".function.arguments", "must be the text of a JSON object"));
-    }
-    ChatValue shown = ChatValue::object();
-    if (const auto id = call.text("id")) shown.members.emplace_back("id", ChatValue::of(*id));
-    shown.members.emplace_back("type", ChatValue::of("function"));
-    shown.members.emplace_back("function",
-                               ChatValue::object({{"name", ChatValue::of(std::string_view(name))},
-                                                  {"arguments", *std::move(arguments)}}));
-    out.items.push_back(std::move(shown));
+    CYB_API_ASSIGN(ChatValue call, read_tool_call(calls.items[i], fmt::format("{}[{}]", where, i)));
+    out.items.push_back(std::move(call));
   }
   return out;
 }

@@ -23,7 +23,9 @@ struct ToolRequest {
 /// Errors: 400 naming the tool and its member.
 ApiResult<ToolRequest> read_tools(const Fields& fields);
 
-/// A checked member of a message: `tool_calls` of an assistant, with their arguments as objects.
+/// A checked call of an assistant, with its arguments as an object; `at` names it in errors.
+ApiResult<ChatValue> read_tool_call(const ChatValue& one, const std::string& at);
+/// A checked member of a message: `tool_calls` of an assistant.
 ApiResult<ChatValue> read_tool_calls(const ChatValue& calls, const std::string& where);
 /// Functions, calls and results as the model's template takes them: arguments as objects or as
 /// texts; all of it as text of other messages where the template knows no tools.

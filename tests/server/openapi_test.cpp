@@ -53,6 +53,17 @@ TEST(ServerOpenApi, SaysWhatTheTablesSay) {
   const Json& embeddings = document["paths"]["/v1/embeddings"]["post"]["responses"];
   EXPECT_TRUE(embeddings.contains("501") && !embeddings.contains("200"));
   EXPECT_TRUE(document["paths"].contains("/v1/models/{name}"));
+  // Every route that takes tools says so.
+  const auto tools_of = [&](const char* path) {
+    const Json& fields = document["paths"][path]["post"]["requestBody"]["content"]
+                                 ["application/json"]["schema"]["properties"];
+    return fields["tools"]["anyOf"][0]["items"]["$ref"].get<std::string>();
+  };
+  const std::string schemas = "#/components/schemas/";
+  for (const char* path : {"/v1/chat/completions"}) {
+    EXPECT_EQ(tools_of(path), schemas + "Tool") << path;
+  }
+  EXPECT_EQ(tools_of("/v1/responses"), schemas + "ResponsesTool");
 }
 
 TEST(ServerOpenApi, IsServed) {

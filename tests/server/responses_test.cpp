@@ -73,11 +73,11 @@ TEST(ServerResponses, EventsBuildTheWholeAnswer) {
   EXPECT_NE(reply.head.find("text/event-stream"), std::string::npos);
   const auto events = named_events(reply.body);
   EXPECT_EQ(types(events),
-            (std::vector<std::string>{
-                "response.created", "response.in_progress", "response.output_item.added",
-                "response.content_part.added", "response.output_text.delta",
-                "response.output_text.delta", "response.output_text.done",
-                "response.content_part.done", "response.output_item.done", "response.completed"}));
+            (std::vector<std::string>{"response.created", "response.in_progress",
+                                      "response.output_item.added", "response.content_part.added",
+                                      "response.output_text.delta", "response.output_text.delta",
+                                      "response.output_text.done", "response.content_part.done",
+                                      "response.output_item.done", "response.completed"}));
   EXPECT_EQ(events[4]["delta"].get<std::string>() + events[5]["delta"].get<std::string>(), "ok");
   EXPECT_EQ(events[6]["text"], "ok");
   EXPECT_EQ(events[4]["item_id"], events[2]["item"]["id"]);
@@ -116,11 +116,10 @@ TEST(ServerResponses, ItemsOfTheInput) {
             std::string("<user:a\nb>").size());
   // An answer's own item goes back as it came.
   const Json item = respond({}).json()["output"][0];
-  EXPECT_EQ(n_tokens({{"input", Json::array({{{"role", "user"}, {"content", "a"}},
-                                             item,
-                                             {{"type", "message"},
-                                              {"role", "user"},
-                                              {"content", "b"}}})}}),
+  EXPECT_EQ(n_tokens({{"input",
+                       Json::array({{{"role", "user"}, {"content", "a"}},
+                                    item,
+                                    {{"type", "message"}, {"role", "user"}, {"content", "b"}}})}}),
             std::string("<user:a><assistant:ok><user:b>").size());
 }
 
@@ -142,22 +141,26 @@ TEST(ServerResponses, RefusalsNameTheClientsField) {
   refused({{"truncation", "some"}}, "invalid_value", "truncation");
   refused({{"input", Json::array()}}, "invalid_value", "input");
   refused({{"input", 7}}, "invalid_value", "input");
-  refused(input({{"type", "function_call_output"}, {"call_id", "a"}}), unsupported,
-          "input[0].type");
+  refused(input({{"type", "function_call_output"}, {"call_id", "a"}}), "invalid_value",
+          "input[0].output");
   refused(input({{"role", "tool"}, {"content", "a"}}), "invalid_value", "input[0].role");
   refused(input({{"role", "user"}}), "invalid_value", "input[0].content");
-  refused(input({{"role", "user"}, {"content", "a"}, {"x", 1}}), "unknown_parameter",
-          "input[0].x");
+  refused(input({{"role", "user"}, {"content", "a"}, {"x", 1}}), "unknown_parameter", "input[0].x");
   refused(input({{"role", "user"}, {"content", Json::array({{{"type", "input_image"}}})}}),
           unsupported, "input[0].content[0].type");
   const Json overlong = respond({{"input", std::string(600, 'a')}}).json()["error"];
   EXPECT_EQ(overlong["code"], "context_length_exceeded");
   EXPECT_EQ(overlong["param"], "input");
-  EXPECT_EQ(respond({{"input", std::string(600, 'a')}, {"truncation", "auto"},
-                     {"max_output_tokens", 1}}).status, 200);
+  EXPECT_EQ(
+      respond({{"input", std::string(600, 'a')}, {"truncation", "auto"}, {"max_output_tokens", 1}})
+          .status,
+      200);
   EXPECT_EQ(respond({{"model", "gpt"}}).code(), "model_not_found");
-  EXPECT_EQ(respond({{"store", false}, {"tools", Json::array()}, {"tool_choice", "auto"},
-                     {"text", {{"format", {{"type", "text"}}}}}, {"metadata", Json::object()}})
+  EXPECT_EQ(respond({{"store", false},
+                     {"tools", Json::array()},
+                     {"tool_choice", "auto"},
+                     {"text", {{"format", {{"type", "text"}}}}},
+                     {"metadata", Json::object()}})
                 .status,
             200);
 }

@@ -1,69 +1,12 @@
-// Structured output and tool calls over HTTP. The model is scripted: it says what a test wants
-// after the mark at the end of its prompt, as far as a grammar lets it.
+// Structured output and tool calls of chats.
 #include <gtest/gtest.h>
 
-#include "server/scripted_server.hpp"
+#include "server/tool_server.hpp"
 
 namespace cyb::test {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::int32_t kMark = 256;
-constexpr const char* kHermes =
-    "{% if tools %}<tools:{{ tools | tojson }}>{% endif %}{% for m in messages %}"
-    "<{{ m.role }}:{{ m.content }}{% for c in m.tool_calls or [] %}"
-    "<tool_call>{\"name\": \"{{ c.function.name }}\", "
-    "\"arguments\": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}>"
-    "{% endfor %}<|mark|>";
-
-struct Said {
-  std::string prompt;  // of the latest run
-  std::string answer;
-};
-
-Script say(const std::shared_ptr<Said>& said) {
-  Script script;
-  script.row = [said](std::span<const std::int32_t> history, std::span<float> logits) {
-    std::ranges::fill(logits, 0.0f);
-    std::size_t mark = history.size();
-    while (mark > 0 && history[mark - 1] != kMark) --mark;
-    said->prompt.clear();
-    for (std::size_t i = 0; i + 1 < mark; ++i) said->prompt += static_cast<char>(history[i]);
-    const std::size_t at = history.size() - mark;
-    const std::int32_t next =
-        at < said->answer.size() ? static_cast<unsigned char>(said->answer[at]) : kEnd;
-    logits[static_cast<std::size_t>(next)] = 20.0f;
-  };
-  return script;
-}
-
-struct ToolServer {
-  std::shared_ptr<Said> said = std::make_shared<Said>();
-  TestServer server;
-  explicit ToolServer(const std::string& answer, const std::string& chat_template = kHermes)
-      : server(say(said), model(chat_template)) {
-    said->answer = answer;
-  }
-  static TextModelOptions model(const std::string& chat_template) {
-    TextModelOptions options = test_model(false, 4096);
-    options.chat.set("template", chat_template);
-    return options;
-  }
-  Reply chat(Json body) const {
-    body["temperature"] = 0;
-    return server.chat(std::move(body));
-  }
-};
-
-const Json kTools = Json::parse(R"([
-  {"type": "function", "function": {"name": "get_weather", "description": "now",
-   "parameters": {"type": "object", "properties": {"city": {"enum": ["Rome", "Paris"], "type": "string"}},
-                  "required": ["city"], "additionalProperties": false}}},
-  {"type": "function", "function": {"name": "stop_it"}}])");
-
-const std::string kCall =
-    "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>";
 
 /// The deltas of a stream as one message.
 Json streamed_message(const Reply& reply, std::string& reason) {

@@ -162,6 +162,42 @@ def check_responses(client):
     expect(openai.NotFoundError, 404, "model_not_found", lambda: client.responses.create(model="other", input="Hi"))
 
 
+FLAT = [{"type": "function", **TOOLS[0]["function"]}]
+
+
+def check_response_tools(client):
+    """Calls through the Responses API: the arguments are those of the same chat, whole, as events and through the package's own state machine."""
+    text = "What is the weather in Rome for 3 days?"
+    chat = client.chat.completions.create(model="served", messages=[{"role": "user", "content": text}], tools=TOOLS, tool_choice="required",
+                                          parallel_tool_calls=False, max_tokens=128, seed=3).choices[0].message.tool_calls[0]
+    ask = dict(model="served", input=[{"role": "user", "content": text}], tools=FLAT, tool_choice="required", parallel_tool_calls=False,
+               max_output_tokens=128, extra_body={"seed": 3})
+    whole = client.responses.create(**ask)
+    call, = whole.output
+    assert (call.type, call.name, call.status) == ("function_call", "get_weather", "completed") and call.call_id, call
+    assert call.arguments == chat.function.arguments, (call.arguments, chat.function.arguments)
+    assert whole.tools[0].name == "get_weather" and whole.tool_choice == "required" and whole.parallel_tool_calls is False
+    events = list(client.responses.create(**ask, stream=True))
+    assert [e.sequence_number for e in events] == list(range(len(events)))
+    kinds = [e.type for i, e in enumerate(events) if i == 0 or events[i - 1].type != e.type]
+    assert kinds == ["response.created", "response.in_progress", "response.output_item.added", "response.function_call_arguments.delta",
+                     "response.function_call_arguments.done", "response.output_item.done", "response.completed"], kinds
+    assert "".join(e.delta for e in events if e.type == kinds[3]) == call.arguments
+    done = next(e for e in events if e.type == kinds[5]).item
+    assert done.arguments == call.arguments and done == events[-1].response.output[0]
+    with client.responses.stream(**ask) as stream:
+        assert stream.get_final_response().output[0].arguments == call.arguments
+    for choice in ({"type": "function", "name": "get_weather"}, {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "get_weather"}]}):
+        assert client.responses.create(**{**ask, "tool_choice": choice}).output[0].type == "function_call"
+    again = client.responses.create(**{**ask, "tool_choice": "none", "max_output_tokens": 24, "input": ask["input"] + [
+        *whole.output, {"type": "function_call_output", "call_id": call.call_id, "output": "Sun."}]})
+    assert again.output_text and all(item.type == "message" for item in again.output), again
+    parsed = client.responses.parse(model="served", input="Describe Rome.", text_format=City, max_output_tokens=96)
+    assert isinstance(parsed.output_parsed, City), parsed
+    error = raises(openai.BadRequestError, lambda: client.responses.create(**{**ask, "tools": [{"type": "web_search"}]}), code="unsupported_parameter")
+    assert "web_search" in str(error)
+
+
 def with_client(check):
     def checked(address):
         check(openai.OpenAI(base_url=address + "/v1", api_key=KEY, max_retries=0))
@@ -170,5 +206,5 @@ def with_client(check):
 
 
 if __name__ == "__main__":
-    run(__doc__, [with_client(c) for c in (check_chat, check_completions, check_tools, check_structured, check_responses, check_errors, check_load)])
+    run(__doc__, [with_client(c) for c in (check_chat, check_completions, check_tools, check_structured, check_responses, check_response_tools, check_errors, check_load)])
     print(f"ok openai {openai.__version__}")
