@@ -25,6 +25,8 @@ constexpr Field kDetokenize[] = {
 constexpr Field kApplyTemplate[] = {
     {"model", kString, kBuilt, 1, 512, "the one that is loaded", "its name or id"},
     {"messages", kList, kBuilt, 1, kMaxMessages, "", "", true, nullptr, "Message"},
+    {"tools", kList, kBuilt, 0, kMaxTools, "[]", "as the template of a chat gets them", false,
+     nullptr, "Tool"},
     {"add_generation_prompt", kBool, kBuilt, 0, 0, "true"},
     {"chat_template_kwargs", kObject, kBuilt, 0, 64, "{}", "variables of the template"},
 };

@@ -272,5 +272,23 @@ TEST(ServerResponsesTools, RefusalsNameTheClientsField) {
           "text.format.schema");
 }
 
+TEST(ServerApplyTemplate, TakesToolsAndCallsAsAChatDoes) {
+  const ToolServer server("x", kAll);
+  const Json body = {{"messages", kMessages}, {"tools", kTools}};
+  ASSERT_EQ(server.chat(body).status, 200);
+  const Reply reply = server.post_to("/apply-template", body);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.json()["prompt"].get<std::string>(), server.said->prompt + "<|mark|>");
+  EXPECT_NE(server.said->prompt.find("stop_it"), std::string::npos);
+  const Reply refused =
+      server.post_to("/apply-template", {{"messages", kMessages}, {"tools", {7}}});
+  EXPECT_EQ(refused.json()["error"]["param"], "tools[0]");
+  // A model whose template knows no tools is told of them there too.
+  const ToolServer plain(
+      "x", "{% for m in messages %}<{{ m.role }}:{{ m.content }}>{% endfor %}<|mark|>");
+  EXPECT_NE(plain.post_to("/apply-template", body).body.find("You can call functions."),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace cyb::test

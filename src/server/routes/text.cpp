@@ -9,6 +9,7 @@
 #include "server/model_wait.hpp"
 #include "server/service.hpp"
 #include "server/text_fields.hpp"
+#include "server/tool_fields.hpp"
 #include "text/tokenizer.hpp"
 
 namespace cyb::server {
@@ -62,7 +63,9 @@ ApiResult<std::string> detokenize(const Fields& fields, const Engine& engine) {
 }
 
 ApiResult<std::string> apply_template(const Fields& fields, const Engine& engine) {
+  CYB_API_ASSIGN(const ToolRequest tools, read_tools(fields));
   CYB_API_ASSIGN(ChatInput input, read_messages(fields, engine));
+  CYB_API_TRY(put_tools(engine, tools, input));
   input.add_generation_prompt = fields.flag("add_generation_prompt").value_or(true);
   if (engine.chat_template() == nullptr) return refuse(api_error(engine.chat_error()));
   const auto segments = engine.chat_template()->render(std::move(input));
