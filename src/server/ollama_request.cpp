@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include "server/completion_fields.hpp"
 #include "server/translated_request.hpp"
+#include "text/template/chat_json.hpp"
 
 namespace cyb::server {
 namespace {
@@ -18,6 +20,7 @@ using enum FieldState;
 using Kind = ChatValue::Kind;
 
 constexpr double kBig = 2147483647.0, kSeed = 9007199254740991.0, kLongText = 1e7;
+constexpr std::size_t kMaxCalls = 128;
 constexpr std::string_view kLoad = "it is set where the server is started";
 
 constexpr Field kOptions[] = {
@@ -70,16 +73,32 @@ constexpr Field kShared[] = {
 constexpr Field kChat[] = {
     {"messages", kList, kBuilt, 0, kMaxMessages, "[]", "role and content of each", false, nullptr,
      "OllamaMessage"},
-    {"tools", kList, kOnly, 0, 0, "[]"},
+    {"tools", kList, kBuilt, 0, kMaxTools, "[]", "functions that the answer may call", false,
+     nullptr, "Tool"},
 };
 
 constexpr Field kMessage[] = {
-    {"role", kString, kBuilt, 1, 16, "", "system, user or assistant", true},
-    {"content", kString, kBuilt, 0, kLongText, "", "", true},
+    {"role", kString, kBuilt, 1, 16, "", "system, user, assistant or tool", true},
+    {"content", kString, kBuilt, 0, kLongText, "", "may be left out beside tool_calls"},
     {"thinking", kString, kBuilt, 0, kLongText, "", "of an answer that is sent back"},
     {"images", kList, kOnly, 0, 0, "[]"},
-    {"tool_calls", kList, kOnly, 0, 0, "[]"},
-    {"tool_name", kString, kRefused, 0, 0, "", "tool calls are not built"},
+    {"tool_calls", kList, kBuilt, 0, kMaxCalls, "[]", "of an answer that is sent back", false,
+     nullptr, "OllamaCall"},
+    {"tool_name", kString, kBuilt, 0, 64, "", "of a result: the function"},
+    {"tool_call_id", kString, kBuilt, 1, 256, "", "of a result: the call"},
+};
+
+constexpr Field kCall[] = {
+    {"id", kString, kBuilt, 0, 256, "", "what its result may name"},
+    {"type", kString, kOnly, 0, 0, "\"function\""},
+    {"function", kObject, kBuilt, 0, 0, "", "", true, ollama_function_fields},
+};
+
+constexpr Field kFunction[] = {
+    {"name", kString, kBuilt, 1, 64, "", "", true},
+    {"arguments", kObject, kBuilt, 0, 4096, "{}"},
+    {"description", kString, kBuilt, 0, 1 << 20, "", "of an answer that is sent back"},
+    {"index", kInteger, kBuilt, 0, kBig, "", "of an answer that is sent back"},
 };
 
 constexpr Field kGenerate[] = {
@@ -177,23 +196,89 @@ ApiResult<CompletionRequest> read_messages_of(ChatValue messages, std::string_vi
   set_thinking(fields, chat);
   chat.copy(fields, "logprobs");
   chat.copy(fields, "top_logprobs");
+  chat.copy(fields, "tools");
   CYB_API_ASSIGN(CompletionRequest out, chat.read_chat(served));
   out.prompt_field = field == "prompt" ? "prompt" : "messages";
   return out;
 }
 
-ApiResult<ChatValue> read_message(const ChatValue& message, const std::string& where) {
-  if (message.kind != Kind::kObject) return refuse(bad_value(where, "must be an object"));
-  CYB_API_ASSIGN(const Fields fields, check_fields(message, kMessage, where));
-  if (*fields.text("role") == "tool") {
-    return refuse(unsupported(where + ".role", "tool calls are not built"));
+/// Ollama's messages as chat's. Calls have no ids there: they are given some, and a result is of
+/// the first call of its function that has none yet.
+class Conversation {
+ public:
+  ApiResult<ChatValue> read(const ChatValue& message, const std::string& where) {
+    if (message.kind != Kind::kObject) return refuse(bad_value(where, "must be an object"));
+    CYB_API_ASSIGN(const Fields fields, check_fields(message, kMessage, where));
+    const std::string_view role = *fields.text("role");
+    ChatValue out = ChatValue::object({{"role", ChatValue::of(role)}});
+    const ChatValue* calls = fields.find("tool_calls");
+    const bool calling = calls != nullptr && !calls->items.empty();
+    const ChatValue* content = fields.find("content");
+    if (content == nullptr && !calling) return refuse(bad_value(where + ".content", "is missing"));
+    if (content != nullptr && !(calling && content->text.empty())) {
+      out.members.emplace_back("content", *content);
+    }
+    if (const ChatValue* thinking = fields.find("thinking")) {
+      out.members.emplace_back("reasoning_content", *thinking);
+    }
+    if (calling) {
+      CYB_API_ASSIGN(ChatValue list, read_calls(*calls, where + ".tool_calls"));
+      out.members.emplace_back("tool_calls", std::move(list));
+    }
+    for (const char* name : {"tool_name", "tool_call_id"}) {
+      if (role != "tool" && fields.find(name) != nullptr) {
+        return refuse(bad_value(where + "." + name, "belongs to messages of the role tool"));
+      }
+    }
+    if (role == "tool") add_names(fields, out);
+    return out;
   }
-  ChatValue out = plain_message(*fields.text("role"), *fields.find("content"));
-  if (const ChatValue* thinking = fields.find("thinking")) {
-    out.members.emplace_back("reasoning_content", *thinking);
+
+ private:
+  struct Open {
+    std::string id, function;
+  };
+
+  /// Nine letters and digits, which every template takes.
+  std::string new_id() { return fmt::format("call{:05}", ++n_ids_); }
+
+  ApiResult<ChatValue> read_calls(const ChatValue& calls, const std::string& where) {
+    ChatValue out = ChatValue::list();
+    for (std::size_t i = 0; i < calls.items.size(); ++i) {
+      const std::string at = fmt::format("{}[{}]", where, i);
+      if (calls.items[i].kind != Kind::kObject) return refuse(bad_value(at, "must be an object"));
+      CYB_API_ASSIGN(const Fields call, check_fields(calls.items[i], kCall, at));
+      const Fields function(*call.find("function"));
+      const ChatValue* arguments = function.find("arguments");
+      const std::string text = arguments == nullptr ? "{}" : chat_json_text(*arguments);
+      std::string id(call.text("id").value_or(""));
+      if (id.empty()) id = new_id();
+      open_.push_back({id, std::string(*function.text("name"))});
+      out.items.push_back(ChatValue::object(
+          {{"id", ChatValue::of(std::string_view(id))},
+           {"type", ChatValue::of("function")},
+           {"function",
+            ChatValue::object({{"name", *function.find("name")},
+                               {"arguments", ChatValue::of(std::string_view(text))}})}}));
+    }
+    return out;
   }
-  return out;
-}
+
+  void add_names(const Fields& result, ChatValue& out) {
+    const std::string_view name = result.text("tool_name").value_or("");
+    std::string id(result.text("tool_call_id").value_or(""));
+    const auto call = std::ranges::find_if(open_, [&](const Open& one) {
+      return id.empty() ? name.empty() || one.function == name : one.id == id;
+    });
+    if (id.empty()) id = call == open_.end() ? new_id() : call->id;
+    if (call != open_.end()) open_.erase(call);
+    out.members.emplace_back("tool_call_id", ChatValue::of(std::string_view(id)));
+    if (!name.empty()) out.members.emplace_back("name", ChatValue::of(name));
+  }
+
+  std::vector<Open> open_;  // calls without a result
+  std::size_t n_ids_ = 0;
+};
 
 /// The completion API's logprobs is a number.
 ApiResult<void> set_raw_logprobs(const Fields& fields, TranslatedRequest& out) {
@@ -239,15 +324,25 @@ std::span<const Field> ollama_message_fields() {
   return kMessage;
 }
 
+std::span<const Field> ollama_call_fields() {
+  return kCall;
+}
+
+std::span<const Field> ollama_function_fields() {
+  return kFunction;
+}
+
 std::span<const Field> ollama_show_fields() {
   return kShow;
 }
 
 ApiResult<CompletionRequest> read_ollama_chat(const Fields& fields, const Served& served) {
   std::vector<ChatValue> messages;
+  Conversation conversation;
   const ChatValue& list = *fields.find("messages");
   for (std::size_t i = 0; i < list.items.size(); ++i) {
-    CYB_API_ASSIGN(ChatValue message, read_message(list.items[i], fmt::format("messages[{}]", i)));
+    CYB_API_ASSIGN(ChatValue message,
+                   conversation.read(list.items[i], fmt::format("messages[{}]", i)));
     messages.push_back(std::move(message));
   }
   return read_messages_of(ChatValue::list(std::move(messages)), "messages", fields, served);

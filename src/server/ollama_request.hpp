@@ -12,6 +12,9 @@ std::span<const Field> ollama_generate_fields();
 /// `options` of both, an element of `messages`.
 std::span<const Field> ollama_option_fields();
 std::span<const Field> ollama_message_fields();
+/// A call in a message, and its function.
+std::span<const Field> ollama_call_fields();
+std::span<const Field> ollama_function_fields();
 /// POST /api/show.
 std::span<const Field> ollama_show_fields();
 

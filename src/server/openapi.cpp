@@ -271,6 +271,7 @@ Json components() {
   schemas["ResponsesReasoning"] = object_schema(responses_reasoning_fields());
   schemas["ResponsesTool"] = object_schema(responses_tool_fields());
   schemas["ResponsesPart"] = object_schema(responses_part_fields());
+  schemas["OllamaCall"] = object_schema(ollama_call_fields());
   schemas["OllamaMessage"] = object_schema(ollama_message_fields());
   return {{"schemas", std::move(schemas)},
           {"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}};

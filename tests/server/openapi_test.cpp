@@ -60,7 +60,7 @@ TEST(ServerOpenApi, SaysWhatTheTablesSay) {
     return fields["tools"]["anyOf"][0]["items"]["$ref"].get<std::string>();
   };
   const std::string schemas = "#/components/schemas/";
-  for (const char* path : {"/v1/chat/completions", "/apply-template"}) {
+  for (const char* path : {"/v1/chat/completions", "/api/chat", "/apply-template"}) {
     EXPECT_EQ(tools_of(path), schemas + "Tool") << path;
   }
   EXPECT_EQ(tools_of("/v1/responses"), schemas + "ResponsesTool");

@@ -1,4 +1,5 @@
-// Tool calls through the Responses API: what it asks for and what it answers is what a chat does.
+// Tool calls through the Responses API and through Ollama's: what they ask for and what they answer
+// is what a chat does.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -270,6 +271,107 @@ TEST(ServerResponsesTools, RefusalsNameTheClientsField) {
   refused(item(R"({"type": "reasoning", "encrypted_content": "a"})"), "input[0].encrypted_content");
   refused({{"text", {{"format", {{"type", "json_schema"}, {"name", "a"}, {"schema", 7}}}}}},
           "text.format.schema");
+}
+
+TEST(ServerOllamaTools, CallsAreObjectsWholeInALine) {
+  const ToolServer server("Let me look.\n" + kCall + "\n" + kCall);
+  const Json body = {{"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+                     {"tools", kTools},
+                     {"options", {{"temperature", 0}}}};
+  Json once = body;
+  once["stream"] = false;
+  const Reply reply = server.post_to("/api/chat", once);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const Json message = reply.json()["message"];
+  EXPECT_EQ(message["content"], "Let me look.");
+  const Json call = {{"function", {{"name", "get_weather"}, {"arguments", {{"city", "Paris"}}}}}};
+  EXPECT_EQ(message["tool_calls"], Json::array({call, call}));
+  EXPECT_EQ(reply.json()["done_reason"], "stop");
+  std::string content;
+  Json calls = Json::array();
+  const std::string lines = server.post_to("/api/chat", body).body;
+  for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1) {
+    const Json line = Json::parse(lines.substr(at, lines.find('\n', at) - at));
+    content += line["message"]["content"].get<std::string>();
+    for (const Json& one : line["message"].value("tool_calls", Json::array())) {
+      EXPECT_FALSE(line["done"].get<bool>());
+      calls.push_back(one);
+    }
+  }
+  EXPECT_EQ(content, "Let me look.");
+  EXPECT_EQ(calls, message["tool_calls"]);
+  Json chat = body;
+  chat.erase("options");
+  expect_same_prompt(ToolServer("ok", kAll), chat, "/api/chat", body);
+}
+
+TEST(ServerOllamaTools, ConversationsAreThoseOfAChat) {
+  const ToolServer server("Rain.", kAll);
+  const Json call = {{"function", {{"name", "get_weather"}, {"arguments", {{"city", "Rome"}}}}}},
+             stop = {{"function", {{"name", "stop_it"}, {"arguments", Json::object()}}}};
+  const Json ask = {{"role", "user"}, {"content", "Weather?"}};
+  const auto chat_of = [&](const Json& content, const Json& results) {
+    Json out = kMessages;
+    out[1]["content"] = content;
+    out[1]["tool_calls"][0]["id"] = "call00001";
+    out[1]["tool_calls"][1]["id"] = "call00002";
+    out.erase(3);
+    out.erase(2);
+    for (const Json& result : results) out.push_back(result);
+    return Json{{"messages", out}};
+  };
+  const auto result = [](const char* id, const char* name, const char* content) {
+    Json out = {{"role", "tool"}, {"tool_call_id", id}, {"content", content}};
+    if (*name != 0) out["name"] = name;
+    return out;
+  };
+  const auto ollama_of = [&](const Json& assistant, const Json& results) {
+    Json out = Json::array({ask, assistant});
+    for (const Json& one : results) out.push_back(one);
+    return Json{{"messages", out}, {"stream", false}};
+  };
+  const auto tool = [](const char* name, const char* content) {
+    return Json{{"role", "tool"}, {"tool_name", name}, {"content", content}};
+  };
+  const Json calls = Json::array({call, stop});
+  // Results belong to calls by the name of the function; without one, in their order.
+  const Json said = {{"role", "assistant"}, {"content", "I look."}, {"tool_calls", calls}};
+  expect_same_prompt(
+      server,
+      chat_of("I look.",
+              {result("call00002", "stop_it", "done"), result("call00001", "get_weather", "rain")}),
+      "/api/chat", ollama_of(said, {tool("stop_it", "done"), tool("get_weather", "rain")}));
+  const Json silent = {{"role", "assistant"}, {"content", ""}, {"tool_calls", calls}};
+  const Json bare = {{"role", "assistant"}, {"tool_calls", calls}};
+  for (const Json& assistant : {silent, bare}) {
+    expect_same_prompt(
+        server,
+        chat_of(nullptr, {result("call00001", "", "rain"), result("call00002", "", "done")}),
+        "/api/chat",
+        ollama_of(assistant, {Json{{"role", "tool"}, {"content", "rain"}},
+                              Json{{"role", "tool"}, {"content", "done"}}}));
+  }
+  // A result of no call.
+  EXPECT_EQ(server.post_to("/api/chat", ollama_of(ask, Json::array({tool("other", "x")}))).status,
+            200);
+  const auto refused = [&](const Json& message, const std::string& field) {
+    const Reply reply = server.post_to("/api/chat", {{"messages", {message}}});
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    EXPECT_EQ(reply.json()["param"].get<std::string>(), field) << reply.body;
+  };
+  const auto with_call = [](const char* text) {
+    return Json{{"role", "assistant"}, {"tool_calls", {Json::parse(text)}}};
+  };
+  refused(with_call(R"({"function": {"name": "f", "arguments": "{}"}})"),
+          "messages[0].tool_calls[0].function.arguments");
+  refused(with_call(R"({"function": {"name": "f g"}})"), "messages[0].tool_calls[0].function.name");
+  refused(with_call(R"({"name": "f"})"), "messages[0].tool_calls[0].name");
+  refused(with_call("7"), "messages[0].tool_calls[0]");
+  refused({{"role", "user"}, {"content", ""}, {"tool_calls", {call}}}, "messages[0].tool_calls");
+  refused({{"role", "user"}, {"content", "a"}, {"tool_name", "f"}}, "messages[0].tool_name");
+  refused({{"role", "tool"}, {"tool_name", "f"}}, "messages[0].content");
+  const Reply shown = server.post_to("/api/show", Json::object());
+  EXPECT_EQ(shown.json()["capabilities"], (Json{"completion", "tools", "thinking"}));
 }
 
 TEST(ServerApplyTemplate, TakesToolsAndCallsAsAChatDoes) {

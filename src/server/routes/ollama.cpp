@@ -10,6 +10,7 @@
 #include "server/model_wait.hpp"
 #include "server/ollama_request.hpp"
 #include "server/ollama_shape.hpp"
+#include "text/tools/tool_format.hpp"
 
 namespace cyb::server {
 namespace {
@@ -35,6 +36,15 @@ std::string model_members(const ShelfView& view) {
                      details_json(view));
 }
 
+/// What clients look for before they ask for it. Without a template there is no chat.
+std::string capabilities(std::string_view source) {
+  std::string out = R"("completion")";
+  if (source.empty()) return out;
+  if (recognise_tool_format(source) != nullptr) out += R"(,"tools")";
+  if (!recognise_reasoning(source).close.empty()) out += R"(,"thinking")";
+  return out;
+}
+
 std::string show_json(const Service& service, const ShelfView& view) {
   const ModelFacts& facts = view.facts;
   std::string stops;
@@ -52,9 +62,9 @@ std::string show_json(const Service& service, const ShelfView& view) {
     info += fmt::format(",{}:{}", json_quote(facts.type + "." + name), size);
   }
   return fmt::format(
-      R"({{"modified_at":"{}","template":{},"parameters":{},"details":{},"model_info":{{{}}},"capabilities":["completion"]}})",
+      R"({{"modified_at":"{}","template":{},"parameters":{},"details":{},"model_info":{{{}}},"capabilities":[{}]}})",
       modified_at(service, facts), json_quote(facts.chat_template), json_quote(stops),
-      details_json(view), info);
+      details_json(view), info, capabilities(facts.chat_template));
 }
 
 using Reader = ApiResult<CompletionRequest> (*)(const Fields&, const Served&);
