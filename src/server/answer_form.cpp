@@ -162,7 +162,10 @@ ApiResult<void> shape_chat_answer(const Fields& fields, const Served& served,
   if (format != nullptr && !calls && !format->channels) format = nullptr;
   out.split.format = format;
   for (const ToolFunction& function : tools.functions) {
-    if (calls) out.split.functions.push_back(function.name);
+    if (!calls) continue;
+    out.split.functions.push_back(function.name);
+    if (format == nullptr || format->tags == nullptr) continue;
+    out.split.types.push_back(read_argument_types(function.name, function.parameters));
   }
   out.split.reasoning = recognise_reasoning(source);
   const ReasoningMarks& marks = out.split.reasoning;

@@ -1,5 +1,7 @@
 #include "server/split_choice.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace cyb::server {
@@ -7,17 +9,20 @@ namespace {
 
 constexpr std::size_t kShortId = 9;  // letters and digits, as Mistral's templates want them
 
-std::string call_id(const SplitChoice::NewId& new_id, bool short_ids) {
-  if (!short_ids) return new_id("call_");
-  return new_id("").substr(0, kShortId);
+CallIds ids_of(const SplitOptions& options) {
+  return options.format == nullptr ? CallIds::kLong : options.format->ids;
+}
+
+std::string call_id(const SplitChoice::NewId& new_id, CallIds ids, std::string_view name,
+                    std::size_t index) {
+  if (ids == CallIds::kNamed) return fmt::format("functions.{}:{}", name, index);
+  return ids == CallIds::kLong ? new_id("call_") : new_id("").substr(0, kShortId);
 }
 
 }  // namespace
 
 SplitChoice::SplitChoice(const SplitOptions& options, NewId new_id)
-    : short_ids_(options.format != nullptr && options.format->short_ids),
-      new_id_(std::move(new_id)),
-      splitter_(options) {}
+    : ids_(ids_of(options)), new_id_(std::move(new_id)), splitter_(options) {}
 
 void SplitChoice::push(std::string_view text, bool over, FinishReason reason) {
   parts_.clear();
@@ -39,7 +44,7 @@ void SplitChoice::visit(const std::function<void(AnswerPiece)>& visit) {
         piece.reasoning = part.text;
         break;
       case AnswerPart::Kind::kCall:
-        id = call_id(new_id_, short_ids_);
+        id = call_id(new_id_, ids_, part.text, part.call);
         call.index = part.call;
         call.id = id;
         call.name = part.text;
@@ -68,10 +73,9 @@ Answer split_answer(const SplitOptions& options, const SplitChoice::NewId& new_i
   SplitAnswer split = join_parts(parts);
   out.content = std::move(split.content);
   out.reasoning = std::move(split.reasoning);
-  const bool short_ids = options.format != nullptr && options.format->short_ids;
   for (SplitAnswer::Call& call : split.calls) {
-    out.tool_calls.push_back(
-        {call_id(new_id, short_ids), std::move(call.name), std::move(call.arguments)});
+    std::string id = call_id(new_id, ids_of(options), call.name, out.tool_calls.size());
+    out.tool_calls.push_back({std::move(id), std::move(call.name), std::move(call.arguments)});
   }
   return out;
 }

@@ -27,7 +27,7 @@ class SplitChoice {
   void visit(const std::function<void(AnswerPiece)>& visit);
 
  private:
-  bool short_ids_ = false;
+  CallIds ids_ = CallIds::kLong;
   NewId new_id_;
   AnswerSplitter splitter_;
   std::vector<AnswerPart> parts_;

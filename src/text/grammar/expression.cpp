@@ -36,6 +36,21 @@ ExprId GrammarRules::one_of(const CharSet& set) {
   return add({.kind = ExprKind::kClass, .first = static_cast<std::uint32_t>(sets_.size() - 1)});
 }
 
+bool GrammarRules::exclude(const CharSet& chars) {
+  bool some_left = true;
+  for (CharSet& set : sets_) {
+    set = set.minus(chars);
+    some_left = some_left && !set.empty();
+  }
+  return some_left;
+}
+
+bool GrammarRules::lacks(std::string_view text) const noexcept {
+  return std::ranges::none_of(exprs_, [&](const Expr& e) {
+    return e.kind == ExprKind::kLiteral && bytes(e).find(text) != std::string_view::npos;
+  });
+}
+
 ExprId GrammarRules::group(ExprKind kind, std::span<const ExprId> parts) {
   const std::size_t first = children_.size();
   children_.insert(children_.end(), parts.begin(), parts.end());

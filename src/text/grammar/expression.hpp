@@ -67,6 +67,11 @@ class GrammarRules {
   ExprId optional(ExprId child) { return repeat(child, 0, 1); }
   ExprId rule(RuleId id);
 
+  /// Takes `chars` out of every set. False where one of them has no others.
+  bool exclude(const CharSet& chars);
+  /// No literal has `text` in it.
+  bool lacks(std::string_view text) const noexcept;
+
   RuleId root = 0;
 
   const Expr& at(ExprId id) const noexcept { return exprs_[id]; }

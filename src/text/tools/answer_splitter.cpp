@@ -59,6 +59,10 @@ void AnswerSplitter::finish(bool complete, std::vector<AnswerPart>& out) {
   if (in_program_) {
     const ToolStep step = options_.format->ops[op_].step;
     if (begun_ && complete && step == ToolStep::kCode) add_arguments("\"}");
+    if (begun_ && complete && step == ToolStep::kTagged) {
+      tagged_.close(json_);
+      add_arguments(json_);
+    }
     const bool header = step == ToolStep::kHeader && word_.find("<|") != std::string::npos;
     if (!begun_ && !closing_ && !header && !(step == ToolStep::kEnd && may_end())) {
       in_program_ = false;
@@ -176,6 +180,10 @@ AnswerSplitter::Next AnswerSplitter::go(std::uint8_t op) {
   scan_.reset();
   call_.reset();
   keywords_.reset();
+  if (step == ToolStep::kTagged) {
+    const auto types = std::ranges::find(options_.types, name_, &ArgumentTypes::function);
+    tagged_.reset(*options_.format->tags, types == options_.types.end() ? nullptr : &*types);
+  }
   return Next::kAgain;
 }
 
@@ -208,6 +216,8 @@ AnswerSplitter::Next AnswerSplitter::step(const ToolOp& op, char c) {
       return object(c);
     case ToolStep::kKeywords:
       return keywords(c);
+    case ToolStep::kTagged:
+      return tagged(c);
     case ToolStep::kIfCode:
       return go(std::ranges::any_of(options_.functions, takes_code) ? op.next : op.other);
     case ToolStep::kCode:
@@ -306,6 +316,20 @@ AnswerSplitter::Next AnswerSplitter::keywords(char c) {
   return Next::kTaken;
 }
 
+AnswerSplitter::Next AnswerSplitter::tagged(char c) {
+  if (!begun_ && !offered(name_)) return give_up();
+  const text::ScanStep step = tagged_.push(c, json_);
+  if (step == text::ScanStep::kFailed) return give_up();
+  if (!json_.empty()) {
+    if (!begun_) begin(name_);
+    add_arguments(json_);
+    json_.clear();
+  }
+  if (tagged_.in_value()) raw_.clear();  // it cannot become content any more
+  if (step == text::ScanStep::kDone) end_call();
+  return Next::kTaken;
+}
+
 AnswerSplitter::Next AnswerSplitter::code(char c) {
   if (!begun_) {
     const auto function = std::ranges::find_if(options_.functions, takes_code);
@@ -362,8 +386,13 @@ AnswerSplitter::Next AnswerSplitter::leave() {
   return Next::kLeft;
 }
 
-/// It was no call: what came of it is content, and its last byte is looked at again.
+/// It was no call: what came of it is content, and its last byte is looked at again. A call between
+/// tags stays, with the arguments that it has.
 AnswerSplitter::Next AnswerSplitter::give_up() {
+  if (begun_ && options_.format->ops[op_].step == ToolStep::kTagged) {
+    tagged_.close(json_);
+    emit(Kind::kArguments, json_);
+  }
   const std::string text = std::exchange(raw_, {});
   in_program_ = begun_ = false;
   const std::size_t n = std::max<std::size_t>(text.size(), 2) - 1;

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "text/tools/argument_types.hpp"
 #include "text/tools/json_scan.hpp"
+#include "text/tools/tagged_scan.hpp"
 #include "text/tools/tool_format.hpp"
 
 namespace cyb {
@@ -30,6 +32,7 @@ struct AnswerPart {
 struct SplitOptions {
   const ToolFormat* format = nullptr;    // null: no calls
   std::vector<std::string> functions{};  // that may be called; others are content
+  std::vector<ArgumentTypes> types{};    // of their arguments, where the format has ToolTags
   ReasoningMarks reasoning{};
   bool in_reasoning = false;  // the prompt has opened it
   bool nothing() const noexcept { return format == nullptr && reasoning.close.empty(); }
@@ -77,6 +80,7 @@ class AnswerSplitter {
   Next object(char c);
   Next arguments(char c);
   Next keywords(char c);
+  Next tagged(char c);
   Next code(char c);
   Next header(const ToolOp& op, char c);
   Next go(std::uint8_t op);
@@ -105,6 +109,7 @@ class AnswerSplitter {
   text::JsonScan scan_;
   text::CallScan call_;
   text::KeywordScan keywords_;
+  text::TaggedScan tagged_;
   std::uint32_t n_calls_ = 0;
 };
 

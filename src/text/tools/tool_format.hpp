@@ -21,6 +21,7 @@ enum class ToolStep : std::uint8_t {
   kArguments,  // a JSON object; the call of the name begins
   kObject,     // {"name": ..., "arguments" or "parameters": {...}}
   kKeywords,   // (key=value, ...) with Python's literals; the call of the name begins
+  kTagged,     // arguments between the format's tags, to the last of them; the call begins
   kIfCode,     // a function that takes code was offered: `next`, else `other`
   kCode,       // the rest of the answer is the code of such a function
   kGo,         // `next`
@@ -50,11 +51,31 @@ struct ToolTrigger {
   bool taken = true;  // false: the program reads the trigger too
 };
 
+/// How a format writes arguments one by one, each value as text: key NAME key_end value VALUE
+/// value_end ... end. A tag has '<' as its first character only. Blanks may stand between them.
+struct ToolTags {
+  std::string_view key{}, key_end{};      // key_end: "</arg_key>", or ">" of key's own tag
+  std::string_view value{}, value_end{};  // value: empty where the value follows the name at once
+  std::string_view end{};                 // of all arguments; it is read with them
+  std::string_view gap{}, after{};        // white space that a grammar writes before, after a value
+  bool lines = false;                     // a value stands on lines of its own
+  bool untyped_json = false;  // a value of which the schema says nothing is JSON where it can be
+};
+
 /// The way in which an answer under a grammar writes its calls: before_all, then calls with
-/// `between` between them: before NAME middle ARGUMENTS after; then after_all.
+/// `between` between them: before NAME middle ARGUMENTS after; then after_all. With `numbered`, ":"
+/// and a number follow NAME.
 struct ToolLayout {
   std::string_view before_all{}, before{}, middle{}, after{}, between{}, after_all{};
   bool several = true;  // more than one call in an answer
+  bool numbered = false;
+};
+
+/// What the ids of calls look like.
+enum class CallIds : std::uint8_t {
+  kLong,   // call_...
+  kShort,  // nine letters and digits
+  kNamed,  // functions.NAME:INDEX, as the model itself counts calls of an answer
 };
 
 struct ToolFormat {
@@ -62,10 +83,12 @@ struct ToolFormat {
   std::span<const ToolTrigger> triggers;
   std::span<const ToolOp> ops;
   ToolLayout layout;
-  std::string_view starts_with{};  // not empty: an answer begins as if this trigger had come
-  std::string_view free_end{};     // no text without calls has this; empty: none begins with {
-  bool channels = false;           // reasoning and content are the format's own business
-  bool short_ids = false;          // ids of calls have nine letters and digits
+  std::string_view starts_with{};   // not empty: an answer begins as if this trigger had come
+  std::string_view free_end{};      // no text without calls has this; empty: none begins with {
+  std::string_view free_end_too{};  // nor this
+  bool channels = false;            // reasoning and content are the format's own business
+  CallIds ids = CallIds::kLong;
+  const ToolTags* tags = nullptr;               // of kTagged
   std::span<const std::string_view> markers{};  // control tokens that it is made of
   std::span<const std::string_view> stops{};    // control tokens that end an answer too
 };

@@ -20,6 +20,86 @@ constexpr ToolLayout kHermesLayout{.before = "<tool_call>\n{\"name\": \"",
                                    .after = "}\n</tool_call>",
                                    .between = "\n"};
 
+// Qwen3-Coder: <tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n</function>\n
+// </tool_call>; the outer tags may be left out.
+constexpr ToolTags kQwenTags{.key = "<parameter=",
+                             .key_end = ">",
+                             .value_end = "</parameter>",
+                             .end = "</function>",
+                             .after = "\n",
+                             .lines = true};
+constexpr ToolTrigger kQwenTriggers[] = {{"<tool_call>"}, {"<function=", kContent, 2}};
+constexpr ToolOp kQwenOps[] = {{kSpace},
+                               {kText, "<function="},
+                               {kName},
+                               {kText, ">"},
+                               {kTagged},
+                               {kSpace},
+                               {kTry, "<function=", 2, 7},
+                               {kTry, "</tool_call>", 8, 8},
+                               {kEnd}};
+constexpr ToolLayout kQwenLayout{.before = "<tool_call>\n<function=",
+                                 .middle = ">\n",
+                                 .after = "</function>\n</tool_call>",
+                                 .between = "\n"};
+
+// GLM 4.5, 4.6:
+// <tool_call>NAME\n<arg_key>KEY</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>; from 4.7 on
+// without line breaks.
+constexpr ToolTags kGlmTags{.key = "<arg_key>",
+                            .key_end = "</arg_key>",
+                            .value = "<arg_value>",
+                            .value_end = "</arg_value>",
+                            .end = "</tool_call>",
+                            .gap = "\n",
+                            .after = "\n",
+                            .untyped_json = true};
+constexpr ToolTags kGlmTightTags{.key = "<arg_key>",
+                                 .key_end = "</arg_key>",
+                                 .value = "<arg_value>",
+                                 .value_end = "</arg_value>",
+                                 .end = "</tool_call>",
+                                 .untyped_json = true};
+constexpr ToolTrigger kGlmTriggers[] = {{"<tool_call>"}};
+constexpr ToolOp kGlmOps[] = {{kSpace}, {kName}, {kTagged}, {kEnd}};
+constexpr std::string_view kGlmMarkers[] = {"<tool_call>", "</tool_call>", "<arg_key>",
+                                            "</arg_key>",  "<arg_value>",  "</arg_value>"};
+constexpr std::string_view kGlmStops[] = {"<|observation|>", "<|user|>"};
+constexpr ToolLayout kGlmLayout{
+    .before = "<tool_call>", .middle = "\n", .after = "</tool_call>", .between = "\n"};
+constexpr ToolLayout kGlmTightLayout{.before = "<tool_call>", .after = "</tool_call>"};
+
+// Kimi K2: a section of calls, functions.NAME:INDEX and JSON of each.
+constexpr std::string_view kSectionBegin = "<|tool_calls_section_begin|>",
+                           kSectionEnd = "<|tool_calls_section_end|>",
+                           kKimiBegin = "<|tool_call_begin|>", kKimiEnd = "<|tool_call_end|>",
+                           kKimiArguments = "<|tool_call_argument_begin|>";
+constexpr ToolTrigger kKimiTriggers[] = {{kSectionBegin}};
+constexpr ToolOp kKimiOps[] = {{kSpace},
+                               {kTry, kKimiBegin, 2, 14},
+                               {kSpace},
+                               {kTry, "functions.", 4, 4},
+                               {kName},
+                               {kTry, ":", 6, 7},
+                               {kWord},
+                               {kSpace},
+                               {kText, kKimiArguments},
+                               {kSpace},
+                               {kArguments},
+                               {kSpace},
+                               {kText, kKimiEnd},
+                               {kGo, "", 0},
+                               {kText, kSectionEnd},
+                               {kEnd}};
+constexpr std::string_view kKimiMarkers[] = {kSectionBegin, kSectionEnd, kKimiBegin, kKimiEnd,
+                                             kKimiArguments};
+constexpr ToolLayout kKimiLayout{.before_all = kSectionBegin,
+                                 .before = "<|tool_call_begin|>functions.",
+                                 .middle = kKimiArguments,
+                                 .after = kKimiEnd,
+                                 .after_all = kSectionEnd,
+                                 .numbered = true};
+
 // Llama 3: {"name": ..., "parameters": {...}}, after <|python_tag|> or alone, with ; between
 // several; <|python_tag|>name.call(key="value"); <|python_tag|>code.
 constexpr ToolTrigger kLlamaTriggers[] = {{"{", kStart, 0, false}, {"<|python_tag|>", kContent, 4}};
@@ -198,14 +278,14 @@ constexpr ToolFormat kFormats[] = {
      .ops = kMistralOps,
      .layout = kMistralLayout,
      .free_end = "[TOOL_CALLS]",
-     .short_ids = true,
+     .ids = CallIds::kShort,
      .markers = kMistralMarkers},
     {.name = "mistral-args",
      .triggers = kMistralTriggers,
      .ops = kMistralOps,
      .layout = kMistralNameLayout,
      .free_end = "[TOOL_CALLS]",
-     .short_ids = true,
+     .ids = CallIds::kShort,
      .markers = kMistralMarkers},
     {.name = "deepseek-r1",
      .triggers = kDeepSeekTriggers,
@@ -251,26 +331,37 @@ constexpr ToolFormat kFormats[] = {
      .ops = kGenericOps,
      .layout = kGenericLayout,
      .markers = kHermesMarkers},
-};
-
-/// What a template's text has, and has not; the first line that fits decides.
-struct Sign {
-  std::string_view format, has, has_too{}, has_not{};
-};
-constexpr Sign kSigns[] = {
-    {"gpt-oss", "<|channel|>", "<|message|>"},
-    {"functionary-v3.2", ">>>all"},
-    {"functionary-v3.1", "<function=", "</function>", "<parameter="},
-    {"mistral-args", "[TOOL_CALLS]", "[ARGS]"},
-    {"mistral", "[TOOL_CALLS]"},
-    {"deepseek-r1", kCallsBegin, "```json"},
-    {"deepseek-v3.1", kCallsBegin},
-    {"hermes", "<tool_call>", "\"arguments\"", "<function="},
-    {"hermes", "<tool_call>", "\\\"arguments\\\"", "<function="},
-    {"llama3", "\"parameters\": ", "<|start_header_id|>"},
-    {"llama3", "<|python_tag|>"},
-    {"gemma", "<start_of_turn>", "", "tools"},
-    {"generic", "", "", "tools"},
+    {.name = "qwen3-coder",
+     .triggers = kQwenTriggers,
+     .ops = kQwenOps,
+     .layout = kQwenLayout,
+     .free_end = "<tool_call>",
+     .free_end_too = "<function=",
+     .tags = &kQwenTags,
+     .markers = kHermesMarkers},
+    {.name = "glm-4.5",
+     .triggers = kGlmTriggers,
+     .ops = kGlmOps,
+     .layout = kGlmLayout,
+     .free_end = "<tool_call>",
+     .tags = &kGlmTags,
+     .markers = kGlmMarkers,
+     .stops = kGlmStops},
+    {.name = "glm-4.7",
+     .triggers = kGlmTriggers,
+     .ops = kGlmOps,
+     .layout = kGlmTightLayout,
+     .free_end = "<tool_call>",
+     .tags = &kGlmTightTags,
+     .markers = kGlmMarkers,
+     .stops = kGlmStops},
+    {.name = "kimi-k2",
+     .triggers = kKimiTriggers,
+     .ops = kKimiOps,
+     .layout = kKimiLayout,
+     .free_end = kSectionBegin,
+     .ids = CallIds::kNamed,
+     .markers = kKimiMarkers},
 };
 
 }  // namespace
@@ -282,29 +373,6 @@ std::span<const ToolFormat> tool_formats() {
 const ToolFormat* find_tool_format(std::string_view name) {
   const auto found = std::ranges::find(kFormats, name, &ToolFormat::name);
   return found == std::end(kFormats) ? nullptr : found;
-}
-
-const ToolFormat* recognise_tool_format(std::string_view source) {
-  const auto has = [&](std::string_view text) {
-    return source.find(text) != std::string_view::npos;
-  };
-  for (const Sign& sign : kSigns) {
-    const bool fits = has(sign.has) && has(sign.has_too);
-    if (fits && (sign.has_not.empty() || !has(sign.has_not))) return find_tool_format(sign.format);
-  }
-  return nullptr;
-}
-
-ReasoningMarks recognise_reasoning(std::string_view source) {
-  static constexpr ReasoningMarks kMarks[] = {{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}};
-  for (const ReasoningMarks& marks : kMarks) {
-    if (source.find(marks.close) != std::string_view::npos) return marks;
-  }
-  return {};
-}
-
-bool takes_code(std::string_view function) {
-  return function == "python" || function == "code_interpreter" || function == "ipython";
 }
 
 }  // namespace cyb

@@ -9,6 +9,7 @@
 
 #include "text/grammar/json_schema_compiler.hpp"
 #include "text/grammar/lead.hpp"
+#include "text/tools/tagged_grammar.hpp"
 
 namespace cyb {
 namespace {
@@ -90,7 +91,7 @@ class Writer {
     std::vector<ExprId> choices;
     for (std::size_t i = 0; i < options_.functions.size(); ++i) {
       choices.push_back(
-          rules_.sequence({literal(layout.before), literal(options_.functions[i].name),
+          rules_.sequence({literal(layout.before), literal(options_.functions[i].name), number(),
                            literal(layout.middle), schemas_[i], literal(layout.after)}));
     }
     const auto call = rules_.declare("a call");
@@ -99,6 +100,12 @@ class Writer {
     const ExprId next = rules_.sequence({literal(layout.between), rules_.rule(call)});
     return rules_.sequence({literal(layout.before_all), rules_.rule(call),
                             rules_.repeat(next, 0, more), literal(layout.after_all)});
+  }
+
+  ExprId number() {
+    if (!options_.format->layout.numbered) return rules_.empty();
+    return rules_.sequence(
+        {literal(":"), rules_.repeat(rules_.one_of(text::CharSet::range('0', '9')), 1, 4)});
   }
 
   ExprId content() {
@@ -116,6 +123,10 @@ class Writer {
         format.free_end.empty() ? format.markers.front() : format.free_end;
     const bool may_start = std::ranges::find(format.triggers, ToolPlace::kStart,
                                              &ToolTrigger::place) != format.triggers.end();
+    if (!format.free_end_too.empty()) {
+      const std::string_view markers[] = {marker, format.free_end_too};
+      return text::text_without(rules_, markers);
+    }
     if (!may_start) return text::text_before(rules_, marker, false);
     text::CharSet first;
     for (const char32_t c : std::u32string_view(U" \t\r\n{[`<")) first.add(text::CharSet::of(c));
@@ -154,7 +165,9 @@ Result<std::shared_ptr<const Grammar>> tool_grammar(const ToolGrammarOptions& op
   }
   if (!options.content.empty()) CYB_TRY(add(options.content, std::string(kContentName)));
   std::vector<ExprId> schemas;
-  auto rules = text::JsonSchemaCompiler(document, budget).run(pointers, schemas);
+  const bool tagged = options.format != nullptr && options.format->tags != nullptr;
+  auto rules = tagged ? tagged_rules(options, document, budget, schemas)
+                      : text::JsonSchemaCompiler(document, budget).run(pointers, schemas);
   if (!rules) return fail(placed(rules.error(), options));
   const auto root = rules->declare("the answer");
   rules->define(root, Writer(options, *rules, std::move(schemas)).answer());

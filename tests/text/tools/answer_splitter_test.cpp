@@ -31,11 +31,17 @@ std::string shown(const Case& one) {
   return shown(answer);
 }
 
+const char* const kWeatherSchema =
+    R"({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"},
+        "n": {"type": "array"}, "ok": {"type": "boolean"}, "note": {"type": ["string", "null"]},
+        "any": {"description": "no type"}}})";
+
 SplitOptions options_of(const std::string& format) {
   SplitOptions out;
   out.format = find_tool_format(format);
   EXPECT_TRUE(out.format != nullptr || format.empty()) << format;
   out.functions = {"f", "get_weather", "python"};
+  out.types = {read_argument_types("get_weather", kWeatherSchema)};
   out.reasoning = {"<think>", "</think>"};
   return out;
 }
@@ -75,6 +81,14 @@ const std::string kParis = R"({"city": "Paris", "n": [1, {"a": "}\"{"}]})";
 const std::string kBegins = "<｜tool▁calls▁begin｜>", kEnds = "<｜tool▁calls▁end｜>",
                   kOne = "<｜tool▁call▁begin｜>", kOneEnds = "<｜tool▁call▁end｜>",
                   kSep = "<｜tool▁sep｜>";
+
+const std::string kSection = "<|tool_calls_section_begin|>",
+                  kSectionEnd = "<|tool_calls_section_end|>", kCallOf = "<|tool_call_begin|>",
+                  kArgumentsOf = "<|tool_call_argument_begin|>", kCallEnd = "<|tool_call_end|>";
+
+std::string qwen(const std::string& name, const std::string& value) {
+  return "<parameter=" + name + ">\n" + value + "\n</parameter>\n";
+}
 
 std::vector<Case> whole_calls() {
   const std::string fenced =
@@ -207,6 +221,58 @@ std::vector<Case> whole_calls() {
        "",
        "",
        {{"f", "{\"a\": 1}"}}},
+      {"qwen3-coder",
+       "Look.\n<tool_call>\n<function=get_weather>\n" + qwen("city", "Pa\"ris\n <b>\n</par") +
+           qwen("days", "3") + qwen("n", R"([1, {"a": "}\"{"}])") + "</function>\n</tool_call>\n",
+       "Look.",
+       "",
+       {{"get_weather",
+         R"({"city": "Pa\"ris\n <b>\n</par", "days": 3, "n": [1, {"a": "}\"{"}]})"}}},
+      {"qwen3-coder",
+       "<think>So.</think><tool_call><function=f>\n</function><function=f>" + qwen("a", "") +
+           qwen("b", "\n1\n") + "</function></tool_call>\n<tool_call>\n<function=f></function>",
+       "",
+       "So.",
+       {{"f", "{}"}, {"f", R"({"a": "", "b": "\n1\n"})"}, {"f", "{}"}}},
+      {"qwen3-coder",
+       "Now:\n<function=get_weather>" + qwen("ok", "True") + qwen("note", "null") +
+           qwen("days", "five") + qwen("n", "['a', None]") + qwen("any", "5") + qwen("other", "6") +
+           qwen("ok", "False") + "</function>\n</tool_call>",
+       "Now:",
+       "",
+       {{"get_weather",
+         R"({"ok": true, "note": null, "days": "five", "n": ["a", null], "any": "5", )"
+         R"("other": "6"})"}}},
+      {"qwen3-coder",
+       "<tool_call>\n<function=f>\n" + qwen("a", "1") + "and more",
+       "\nand more",
+       "",
+       {{"f", R"({"a": "1"})"}}},
+      {"glm-4.5",
+       "Look.\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris\n</arg_value>\n"
+       "<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n<tool_call>f\n</"
+       "tool_call>",
+       "Look.",
+       "",
+       {{"get_weather", R"({"city": "Paris\n", "days": 3})"}, {"f", "{}"}}},
+      {"glm-4.7",
+       "<think>Hm.</think><tool_call>f<arg_key>a</arg_key><arg_value>[1, 2]</arg_value><arg_key>b"
+       "</arg_key><arg_value>x </a</arg_value><arg_key>c</arg_key><arg_value>\"q\"</arg_value>"
+       "</tool_call>",
+       "",
+       "Hm.",
+       {{"f", R"({"a": [1, 2], "b": "x </a", "c": "q"})"}}},
+      {"kimi-k2",
+       "Look." + kSection + kCallOf + "functions.get_weather:0" + kArgumentsOf + kParis + kCallEnd +
+           kCallOf + "functions.f:1" + kArgumentsOf + "{}" + kCallEnd + kSectionEnd,
+       "Look.",
+       "",
+       {{"get_weather", kParis}, {"f", "{}"}}},
+      {"kimi-k2",
+       kSection + "\n" + kCallOf + " f " + kArgumentsOf + " {\"a\": 1} " + kCallEnd + kSectionEnd,
+       "",
+       "",
+       {{"f", "{\"a\": 1}"}}},
       {"", "<think>a\n\nb</think>\n\nc </think>", "c </think>", "a\n\nb", {}},
       {"", "no <think>marks</think> here\n", "no <think>marks</think> here\n", "", {}},
   };
@@ -243,6 +309,18 @@ TEST(AnswerSplitter, WhatIsNoCallIsContentByteForByte) {
       {"functionary-v3.1", "a <function=> b <function=g>{}</function>"},
       {"gpt-oss", "no channel at all"},
       {"gemma", "```json\n{\"a\": 1}\n```\nand ```tool_code\nprint('x')\n```\n```python\n1\n```"},
+      {"qwen3-coder", "A <tool_call> or <function=> or <function=f>, <function=f>\n<para, <func"},
+      {"qwen3-coder",
+       "<tool_call>\n<function=g>\n" + qwen("a", "1") + "</function>\n</tool_call>\n"},
+      {"qwen3-coder", "<tool_call>\n<function=f>\n<parameter=a\nb>\n1\n</parameter>\n</function>"},
+      {"qwen3-coder", "<function=f><parameter=<x>>1</parameter></function>"},
+      {"glm-4.5", "<tool_call>g\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>"},
+      {"glm-4.5", "<tool_call>f\n<arg_key>a</arg_key> <arg_valu>1</arg_value>\n</tool_call>"},
+      {"glm-4.7", "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"},
+      {"kimi-k2", kSection + kSectionEnd},
+      {"kimi-k2",
+       kSection + kCallOf + "functions.g:0" + kArgumentsOf + "{}" + kCallEnd + kSectionEnd},
+      {"kimi-k2", kCallOf + "functions.f:0" + kArgumentsOf + "{}"},
       {"generic", "{\"answer\": [1, 2]}"},
       {"generic", "[1, 2, 3]\n"},
       {"generic", "{{{{ [[[["},
@@ -261,6 +339,30 @@ TEST(AnswerSplitter, CutOffCallsStayAsFarAsTheyCame) {
   check(options_of("llama3"),
         {"llama3", "<|python_tag|>print(", "", "", {{"python", "{\"code\": \"print("}}}, false);
   check(options_of("hermes"), {"hermes", "<think>I wonder", "", "I wonder", {}}, false);
+  const std::string weather = "<tool_call>\n<function=get_weather>\n";
+  const auto qwen_cut = [&](const std::string& text, const std::string& arguments, bool complete) {
+    check(options_of("qwen3-coder"),
+          {"qwen3-coder", weather + text, "", "", {{"get_weather", arguments}}}, complete);
+  };
+  qwen_cut("<parameter=city>\nPar</p", R"({"city": "Par)", false);
+  qwen_cut("<parameter=days>\n1", "{", false);
+  qwen_cut(qwen("days", "1") + "<param", R"({"days": 1)", false);
+  qwen_cut(qwen("days", "1") + "</function>\n</tool", R"({"days": 1})", false);
+  // A model that says that it is done has written all there is.
+  qwen_cut("<parameter=city>\nPar</p", R"({"city": "Par</p"})", true);
+  qwen_cut("<parameter=days>\n1\n", R"({"days": 1})", true);
+  qwen_cut(qwen("days", "1"), R"({"days": 1})", true);
+  check(options_of("qwen3-coder"), {"qwen3-coder", weather, weather, "", {}}, false);
+  check(options_of("glm-4.5"),
+        {"glm-4.5", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x", "", "", {{"f", "{"}}},
+        false);
+  check(options_of("kimi-k2"),
+        {"kimi-k2",
+         kSection + kCallOf + "functions.f:0" + kArgumentsOf + "{\"a",
+         "",
+         "",
+         {{"f", "{\"a"}}},
+        false);
   check(options_of("gpt-oss"), {"gpt-oss", "<|channel|>anal", "", "", {}}, false);
 }
 
@@ -281,6 +383,16 @@ TEST(AnswerSplitter, HoldsNoMoreThanItsLimit) {
   splitter.push(text.substr(200000), parts);
   splitter.finish(true, parts);
   EXPECT_EQ(join_parts(parts).content, text);
+  const std::string many(200000, '1');
+  EXPECT_EQ(split(options_of("qwen3-coder"),
+                  "<function=get_weather>" + qwen("days", many + "x") + qwen("city", many + many) +
+                      "</function>",
+                  {100000, 300000}),
+            "content[] reasoning[] get_weather({\"days\": \"" + many + "x\", \"city\": \"" + many +
+                many + "\"})");
+  const std::string blank(100000, ' ');
+  EXPECT_EQ(split(options_of("qwen3-coder"), "<function=f>" + qwen("a", "1") + blank + "<par", {1}),
+            "content[\n" + blank + "<par] reasoning[] f({\"a\": \"1\"})");
   const std::string hostile(300000, '{');
   EXPECT_EQ(split(options_of("generic"), hostile, {hostile.size()}),
             "content[" + hostile + "] reasoning[]");
@@ -294,6 +406,10 @@ TEST(ToolFormats, AreRecognisedByTheirTemplates) {
       {"mistral-args", "{{ tools }}[TOOL_CALLS]{{ name }}[ARGS]"},
       {"deepseek-r1", "{{ tools }}<｜tool▁calls▁begin｜>```json"},
       {"deepseek-v3.1", "{{ tools }}<｜tool▁calls▁begin｜>"},
+      {"qwen3-coder", "{{ tools }}<tool_call>\\n<function=' ~ n ~ '>\\n<parameter=' ~ k"},
+      {"glm-4.5", "{{ tools }}<tool_call>{{ n }}\n<arg_key>{{ k }}</arg_key>\n<arg_value>"},
+      {"glm-4.7", "{{ tools }}<tool_call>{{ n }}<arg_key>{{ k }}</arg_key><arg_value>"},
+      {"kimi-k2", "{{ tools }}<|tool_calls_section_begin|><|tool_call_argument_begin|>"},
       {"functionary-v3.1", "{{ tools }}<function=x>{}</function><|python_tag|>"},
       {"functionary-v3.2", "{{ tools }}>>>all\\n"},
       {"gpt-oss", "{{ tools }}<|channel|>final<|message|>"},
@@ -305,7 +421,7 @@ TEST(ToolFormats, AreRecognisedByTheirTemplates) {
     ASSERT_NE(format, nullptr) << source;
     EXPECT_EQ(format->name, name);
   }
-  EXPECT_EQ(recognise_tool_format("{{ tools }}<tool_call><function=f><parameter=a>"), nullptr);
+  EXPECT_EQ(recognise_tool_format("{{ tools }}<seed:tool_call><function=f><parameter=a>"), nullptr);
   EXPECT_EQ(recognise_tool_format("{{ tools }}<function=f><parameter=a></function>"), nullptr);
   EXPECT_EQ(recognise_tool_format("{{ tools | tojson }} own way"), nullptr);
   EXPECT_EQ(recognise_reasoning("x</think>").open, "<think>");

@@ -1,6 +1,8 @@
 // Grammars of whole answers: what they take is read back as exactly those calls.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "text/grammar_support.hpp"
 #include "text/tools/answer_splitter.hpp"
 #include "text/tools/tool_grammar.hpp"
@@ -24,14 +26,35 @@ std::string calls_text(const ToolLayout& layout, const std::vector<std::string>&
   std::string out(layout.before_all);
   for (const std::string& text : arguments) {
     if (&text != arguments.data()) out += layout.between;
-    out += std::string(layout.before) + "get_weather" + std::string(layout.middle) + text +
-           std::string(layout.after);
+    out += std::string(layout.before) + "get_weather" + (layout.numbered ? ":0" : "") +
+           std::string(layout.middle) + text + std::string(layout.after);
   }
   return out + std::string(layout.after_all);
 }
 
+/// An argument as the format writes it. `value`: as it stands between the tags.
+std::string tagged_text(const ToolTags& tags, std::string_view name, std::string_view value) {
+  const std::string_view line = tags.lines ? "\n" : "";
+  std::string out;
+  for (const std::string_view part : {tags.key, name, tags.key_end, tags.gap, tags.value, line,
+                                      value, line, tags.value_end, tags.after}) {
+    out += part;
+  }
+  return out;
+}
+
+/// The one argument of get_weather.
+std::string city_text(const ToolFormat& format, const std::string& city) {
+  if (format.tags != nullptr) return tagged_text(*format.tags, "city", city);
+  return R"({"city": ")" + city + "\"}";
+}
+
 SplitAnswer read(const ToolGrammarOptions& options, const std::string& text) {
-  AnswerSplitter splitter({.format = options.format, .functions = {"get_weather", "f"}});
+  SplitOptions split{.format = options.format, .functions = {"get_weather", "f"}};
+  for (const ToolFunction& function : options.functions) {
+    split.types.push_back(read_argument_types(function.name, function.parameters));
+  }
+  AnswerSplitter splitter(std::move(split));
   std::vector<AnswerPart> parts;
   splitter.push(text, parts);
   splitter.finish(true, parts);
@@ -39,21 +62,22 @@ SplitAnswer read(const ToolGrammarOptions& options, const std::string& text) {
 }
 
 TEST(ToolGrammar, CallsOfEveryFormatAreReadBack) {
-  const std::string good = R"({"city":"Paris"})";
   for (const ToolFormat& format : tool_formats()) {
     const ToolGrammarOptions options = options_of(format.name);
     const GrammarPtr grammar = must_compile(tool_grammar(options));
     ASSERT_NE(grammar, nullptr) << format.name;
+    const std::string good = city_text(format, "Paris");
     for (std::size_t n = 1; n <= (format.layout.several ? 3U : 1U); ++n) {
       const std::string text = calls_text(format.layout, std::vector<std::string>(n, good));
       EXPECT_TRUE(grammar->matches(text)) << format.name << ": " << text;
       const SplitAnswer answer = read(options, text);
       ASSERT_EQ(answer.calls.size(), n) << format.name << ": " << text;
       EXPECT_EQ(answer.calls.back().name, "get_weather");
-      EXPECT_EQ(answer.calls.back().arguments, good) << format.name;
+      EXPECT_EQ(answer.calls.back().arguments, R"({"city": "Paris"})") << format.name;
       EXPECT_EQ(answer.content, "") << format.name;
     }
-    for (const char* bad : {R"({"city":7})", R"({})", R"({"city":"too long a name"})"}) {
+    const std::string none = format.tags == nullptr ? "{}" : "";
+    for (const std::string& bad : {none, city_text(format, "too long a name"), good + good}) {
       EXPECT_FALSE(grammar->matches(calls_text(format.layout, {bad}))) << format.name << bad;
     }
     EXPECT_FALSE(grammar->matches("")) << format.name;
@@ -68,7 +92,7 @@ TEST(ToolGrammar, WithoutDutyWordsAreAnAnswerToo) {
     options.several = false;
     const GrammarPtr grammar = must_compile(tool_grammar(options));
     ASSERT_NE(grammar, nullptr) << format.name;
-    const std::string call = calls_text(format.layout, {R"({"city":"Rome"})"});
+    const std::string call = calls_text(format.layout, {city_text(format, "Rome")});
     EXPECT_TRUE(grammar->matches(call)) << format.name;
     const std::string start = format.channels              ? "<|channel|>final<|message|>"
                               : format.starts_with.empty() ? ""
@@ -81,6 +105,92 @@ TEST(ToolGrammar, WithoutDutyWordsAreAnAnswerToo) {
     const SplitAnswer answer = read(options, start + "It <b>rains</b>.");
     EXPECT_EQ(answer.content, "It <b>rains</b>.") << format.name;
   }
+}
+
+/// What the grammar takes as the arguments of f is read as `expected`.
+void expect_read(const ToolGrammarOptions& options, const Grammar& grammar, const std::string& text,
+                 const std::string& expected) {
+  const ToolLayout& layout = options.format->layout;
+  const std::string call = std::string(layout.before) + "f" + std::string(layout.middle) + text +
+                           std::string(layout.after);
+  EXPECT_EQ(grammar.matches(call), !expected.empty()) << options.format->name << ": " << call;
+  if (expected.empty()) return;
+  const SplitAnswer answer = read(options, call);
+  ASSERT_EQ(answer.calls.size(), 1u) << call;
+  EXPECT_EQ(answer.calls[0].arguments, expected) << call;
+  EXPECT_EQ(answer.content, "") << call;
+}
+
+TEST(ToolGrammar, ArgumentsBetweenTagsAreReadAsTheirTypes) {
+  for (const char* format : {"qwen3-coder", "glm-4.5", "glm-4.7"}) {
+    ToolGrammarOptions options = options_of(format);
+    options.functions[1].parameters = R"({"type": "object", "required": ["s"], "properties": {
+      "s": {"type": "string"}, "e": {"enum": ["a b", "<x>"]}, "p": {"type": "string", "pattern": "^[a-c<]+$"},
+      "d": {"type": "string", "format": "date"}, "k": {"type": "string", "minLength": 2, "maxLength": 3},
+      "i": {"type": "integer", "minimum": 3}, "b": {"type": "boolean"},
+      "l": {"type": "array", "items": {"$ref": "#/$defs/t"}}, "o": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+      "x/%7": {"type": "number"}}, "$defs": {"t": {"type": "string"}}})";
+    const GrammarPtr grammar = must_compile(tool_grammar(options));
+    ASSERT_NE(grammar, nullptr) << format;
+    const ToolTags& tags = *options.format->tags;
+    const auto one = [&](std::string_view name, std::string_view value,
+                         const std::string& expected) {
+      const std::string text = tagged_text(tags, "s", "v") + tagged_text(tags, name, value);
+      expect_read(
+          options, *grammar, text,
+          expected.empty() ? "" : R"({"s": "v", ")" + std::string(name) + "\": " + expected + "}");
+    };
+    for (const std::string s :
+         {"", "null", "5", " two\nlines\n", "</param <</arg_", "{\"a\": 1}"}) {
+      std::string json = "\"";
+      for (const char c : s) text::append_json_char(json, c);
+      expect_read(options, *grammar, tagged_text(tags, "s", s), R"({"s": )" + json + "\"}");
+    }
+    expect_read(options, *grammar, tagged_text(tags, "e", "a b"), "");  // s is required
+    expect_read(options, *grammar, tagged_text(tags, "s", std::string(tags.value_end) + "x"), "");
+    one("e", "<x>", R"("<x>")");
+    one("e", "c", "");
+    one("p", "abc", R"("abc")");
+    one("p", "a<", "");
+    one("d", "2024-02-29", R"("2024-02-29")");
+    one("d", "2023-02-29", "");
+    one("k", "\n1", R"("\n1")");
+    one("k", "1", "");
+    one("i", "12", "12");
+    one("i", "2", "");
+    one("b", "true", "true");
+    one("b", "yes", "");
+    one("l", R"(["a", "\u003c/parameter>"])", R"(["a", "\u003c/parameter>"])");
+    one("l", R"(["<"])", "");
+    one("o", "null", "null");
+    one("o", R"("text")", R"("text")");
+    one("o", "text", "");
+    one("x/%7", "1.5", "1.5");
+    expect_read(options, *grammar, tagged_text(tags, "s", "v") + tagged_text(tags, "z", "1"), "");
+  }
+}
+
+TEST(ToolGrammar, WhatCannotBeWrittenBetweenTagsIsRefusedByName) {
+  const auto refused = [](const char* properties, const char* part, const char* more = "") {
+    ToolGrammarOptions options = options_of("qwen3-coder");
+    options.functions[1].parameters =
+        R"({"type": "object", "properties": {)" + std::string(properties) + "}" + more + "}";
+    const auto made = tool_grammar(options);
+    ASSERT_FALSE(made) << properties;
+    EXPECT_NE(made.error().message().find(part), std::string::npos) << made.error().message();
+  };
+  const char* f = "function f: #";
+  refused(R"("a": {"type": "string", "anyOf": [{"maxLength": 1}]})",
+          "function f: #/properties/a/anyOf");
+  refused(R"("a>b": {"type": "string"})", "function f: #/properties/a>b");
+  refused(R"("a": {"enum": ["x</parameter>"]})", "</parameter>");
+  refused(R"("a": {"type": "array", "items": {"enum": ["x</parameter>"]}})", "</parameter>");
+  refused(R"("a": {"minItems": 1})", "function f: #/properties/a");
+  refused(R"("a": {"type": "string", "pattern": "a", "maxLength": 3})", "only one of");
+  refused(R"("a": {"type": "integer"})", "requires \"b\"", R"(, "required": ["b"])");
+  refused(R"("a": {"type": "integer"})", f, R"(, "patternProperties": {"^x": {}})");
+  refused(R"("a": {"type": "integer"})", f, R"(, "anyOf": [{"required": ["a"]}])");
+  refused(R"("a": {"type": "integer", "not": {}})", "function f: #/properties/a");
 }
 
 TEST(ToolGrammar, ContentMayHaveASchemaAndReasoningComesFirst) {
