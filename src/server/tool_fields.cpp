@@ -169,9 +169,9 @@ void write_arguments_as_text(ChatValue& message) {
   }
 }
 
-/// A conversation with a call whose arguments are an object shows their keys, in another form than
-/// Python's own of an object.
-bool takes_objects(const ChatTemplate& chat) {
+/// A conversation with a call whose arguments are an object, as the template shows it; empty where
+/// it cannot.
+std::string shown_call(const ChatTemplate& chat, ChatValue content) {
   const auto text = [](const char* value) { return ChatValue::of(value); };
   ChatValue function = ChatValue::object(
       {{"name", text("f")}, {"arguments", ChatValue::object({{"cyb_key", text("v")}})}});
@@ -182,15 +182,43 @@ bool takes_objects(const ChatTemplate& chat) {
   input.messages = {
       ChatValue::object({{"role", text("user")}, {"content", text("x")}}),
       ChatValue::object({{"role", text("assistant")},
-                         {"content", ChatValue::null()},
+                         {"content", std::move(content)},
                          {"tool_calls", ChatValue::list({std::move(call)})}}),
       ChatValue::object(
           {{"role", text("tool")}, {"content", text("y")}, {"tool_call_id", text("call00001")}})};
   const auto shown = chat.render(std::move(input));
-  if (!shown) return false;
-  const std::string prompt = joined_text(*shown);
-  return prompt.find("cyb_key") != std::string::npos &&
-         prompt.find("'cyb_key'") == std::string::npos;
+  return shown ? joined_text(*shown) : std::string();
+}
+
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++n;
+  return n;
+}
+
+/// How a template takes messages with calls.
+struct CallForm {
+  bool objects = false;     // arguments; else as texts
+  bool empty_text = false;  // no content as an empty text: it would show None, or fail
+};
+
+/// Arguments are objects where their keys show, in another form than Python's own of an object.
+CallForm call_form(const ChatTemplate& chat) {
+  const std::string none = shown_call(chat, ChatValue::null());
+  const std::string empty = shown_call(chat, ChatValue::of(""));
+  CallForm out;
+  out.empty_text =
+      none.empty() ? !empty.empty() : !empty.empty() && count(none, "None") > count(empty, "None");
+  const std::string& prompt = out.empty_text ? empty : none;
+  out.objects = prompt.find("cyb_key") != std::string::npos &&
+                prompt.find("'cyb_key'") == std::string::npos;
+  return out;
+}
+
+void write_content_as_text(ChatValue& message) {
+  ChatValue* content = member(message, "content");
+  if (content == nullptr || content->kind != Kind::kNull) return;
+  *content = ChatValue::of("");
 }
 
 }  // namespace
@@ -263,8 +291,11 @@ ApiResult<void> put_tools(const Engine& engine, const ToolRequest& tools, ChatIn
     return {};
   }
   if (offered) input.tools = ChatValue::list(shown);
-  if (used && !takes_objects(*engine.chat_template())) {
-    for (ChatValue& message : input.messages) write_arguments_as_text(message);
+  if (!used) return {};
+  const CallForm form = call_form(*engine.chat_template());
+  for (ChatValue& message : input.messages) {
+    if (!form.objects) write_arguments_as_text(message);
+    if (form.empty_text) write_content_as_text(message);
   }
   return {};
 }
