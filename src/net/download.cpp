@@ -45,7 +45,8 @@ struct Job {
 class Downloader {
  public:
   Downloader(const std::vector<FileRequest>& requests, const DownloadOptions& options)
-      : options_(options), context_{options, stop_.get_token()} {
+      : options_(options),
+        context_{options, stop_.get_token(), [this](const std::string& text) { note(text); }} {
     for (const FileRequest& request : requests) files_.push_back(std::make_unique<File>(request));
   }
 
@@ -129,8 +130,9 @@ Result<bool> Downloader::is_there(File& file) {
   }
   ::close(fd);
   if (!same || *same || (options_.replace && regular)) return same;
-  return fail(invalid_input(
-      fmt::format("{} is there with other bytes: choose another folder, or remove it", path)));
+  return fail(invalid_input(fmt::format(
+      "{} is there {}: choose another folder, or remove it", path,
+      transfer.has_digest() ? "with other bytes" : "and no digest says whether it is the same")));
 }
 
 Result<void> Downloader::check_space(const File& file) {

@@ -290,7 +290,9 @@ Result<std::string> get_text(Connection& connection, const Url& url, std::size_t
 Error status_error(const HttpHead& head) {
   std::string_view what = "an error of the server";
   if (head.status == 401 || head.status == 403)
-    what = "not allowed: it needs a token (--token-file), or its owner's consent";
+    what =
+        "not allowed: it needs a token (--token-file), or its owner's consent; or there is no such "
+        "name";
   if (head.status == 404 || head.status == 410) what = "not found";
   if (head.status == 429) what = "too many requests: try again later";
   if (head.status >= 300 && head.status < 400) what = "a redirect to nowhere";

@@ -19,6 +19,7 @@ namespace cyb::net {
 namespace {
 
 constexpr std::uint64_t kProgressBytes = 65536;
+constexpr unsigned kNotedWaitS = 1;
 
 /// "bytes FIRST-LAST/TOTAL" or "bytes */TOTAL" (then first > last).
 struct ContentRange {
@@ -103,6 +104,9 @@ Result<void> FileTransfer::after_failure(Result<HttpHead> answer, Attempt& attem
     return fail(answer ? status_error(*answer) : std::move(answer).error());
   const auto backoff = std::chrono::milliseconds(250) * (1 << std::min(attempt.n, 7u));
   ++attempt.n;
+  if (wait_s >= kNotedWaitS && context.note)
+    context.note(fmt::format("{}: the server answers {}; trying again in {} s",
+                             request_.url.shown(), answer->status, wait_s));
   const auto wait = std::max<std::chrono::milliseconds>(backoff, std::chrono::seconds(wait_s));
   return sleep_for(wait, context.stop) ? Result<void>() : fail(cancelled(0));
 }

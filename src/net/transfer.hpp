@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -20,7 +21,8 @@ enum class Fetched : std::uint8_t { kWhole, kOtherFile };
 struct TransferContext {
   const DownloadOptions& options;
   std::stop_token stop;
-  std::atomic<std::uint64_t> done_bytes{0};  // progress; goes back when a file begins anew
+  std::function<void(const std::string&)> note;  // from any thread
+  std::atomic<std::uint64_t> done_bytes{0};      // progress; goes back when a file begins anew
 };
 
 class FileTransfer {

@@ -140,6 +140,9 @@ TEST_F(Pull, BrokenLinksAndBusyServersAreOvercome) {
     const ProcessResult result =
         pull({std::string(how) + "/m", "--output", out(how), "--json", "--connections", "2"});
     ASSERT_EQ(result.exit_code, 0) << how << result.err;
+    EXPECT_EQ(result.err.find("trying again in 1 s") != std::string::npos,
+              std::string(how) == "r429")
+        << result.err;
     EXPECT_TRUE(read_all(out(how) + "/m.gguf") == bytes) << how;
     EXPECT_FALSE(fs::exists(out(how) + "/m.gguf.part")) << how;
     EXPECT_FALSE(fs::exists(out(how) + "/m.gguf.part.state")) << how;
@@ -232,10 +235,47 @@ TEST_F(Pull, AnAddressIsPinnedByItsFirstFetch) {
   EXPECT_EQ(code_of(source, {"--sha256", std::string(64, '0')}), "N07");
   const ProcessResult known = pull({source, "--output", out("known"), "--sha256", digest});
   EXPECT_EQ(known.exit_code, 0) << known.err;
+  const ProcessResult twice = pull({source, "--output", out("known")});
+  EXPECT_EQ(twice.exit_code, 0) << "the pin says that it is the same: " << twice.err;
   put("good/a/m.gguf", 300);
+  const ProcessResult elsewhere = pull({source, "--output", out("other")});
+  EXPECT_EQ(elsewhere.exit_code, 2) << "the pin holds for every folder";
   const ProcessResult kept = pull({source, "--no-import"});
   EXPECT_EQ(kept.exit_code, 2) << "the pin is not what the server has now";
   EXPECT_NE(kept.err.find("pinned"), std::string::npos) << kept.err;
+}
+
+// What the first fetch got was no model: nothing is pinned, and the same command fetches again.
+TEST_F(Pull, APageInPlaceOfAFileIsNotKept) {
+  fs::create_directories(folder_.file("good/a"));
+  const std::string source = address("good/a/m.gguf");
+  const std::pair<const char*, const char*> wrong[] = {
+      {"\n <!DOCTYPE HTML><title>Log in</title>", "HTML page"},
+      {"", "empty"},
+      {"no such object", "GGUF"}};
+  for (const auto& [bytes, words] : wrong) {
+    write_all(folder_.file("good/a/m.gguf"), bytes);
+    const ProcessResult page = pull({source});
+    EXPECT_EQ(page.exit_code, 2) << words;
+    EXPECT_NE(page.err.find(words), std::string::npos) << page.err;
+  }
+  fs::remove(folder_.file("good/a/m.gguf"));
+  fs::copy_file(golden("gguf/llama.gguf"), folder_.file("good/a/m.gguf"));
+  const ProcessResult right = pull({source, "--json"});
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  EXPECT_EQ(Program::json(right)["pinned"], true);
+}
+
+TEST_F(Pull, ATokenFileThatOthersCanReadIsAWarning) {
+  put("good/a/m.gguf", 3);
+  write_all(folder_.file("token"), "hf_secret\n");
+  for (const auto mode : {fs::perms::owner_read | fs::perms::others_read, fs::perms::owner_read}) {
+    fs::permissions(folder_.file("token"), mode);
+    const ProcessResult result =
+        pull({"good/a", "--output", out("t"), "--token-file", folder_.file("token")});
+    const bool warned = result.err.find("others can read or write it") != std::string::npos;
+    EXPECT_EQ(warned, mode != fs::perms::owner_read) << result.err;
+  }
 }
 
 TEST_F(Pull, AKilledPullGoesOn) {

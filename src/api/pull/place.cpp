@@ -23,14 +23,15 @@ Result<PullPlace> take_place(const std::string& identity, const std::optional<st
                              std::stop_token stop) {
   PullPlace place;
   std::string lock_path;
+  const std::string own = data_folder() + "/downloads/" + hex(blake3(identity)).substr(0, 32);
+  place.pin_path = own + ".pin";
   if (output) {
     place.folder = *output;
     while (place.folder.size() > 1 && place.folder.ends_with('/')) place.folder.pop_back();
     lock_path = place.folder + "/.cyb-llm-pull.lock";
   } else {
-    place.folder = data_folder() + "/downloads/" + hex(blake3(identity)).substr(0, 32);
-    place.pin_path = place.folder + ".pin";
-    lock_path = place.folder + ".lock";
+    place.folder = own;
+    lock_path = own + ".lock";
   }
   CYB_TRY(make_folders(place.folder));
   while (true) {
@@ -57,6 +58,7 @@ std::string read_pin(const std::string& path) {
 
 Result<void> write_pin(const std::string& path, const std::string& address,
                        const std::string& sha256) {
+  CYB_TRY(make_folders(path.substr(0, path.rfind('/'))));
   CYB_ASSIGN(AtomicFile file, AtomicFile::create(path, AtLink::kReplace));
   CYB_TRY(file.write(fmt::format("{}{}\n{}\n", kPinHead, sha256, address)));
   return file.commit();

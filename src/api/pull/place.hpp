@@ -13,7 +13,7 @@ namespace cyb::api {
 
 struct PullPlace {
   std::string folder;
-  std::string pin_path;  // "" in a folder of the user's
+  std::string pin_path;  // always among the downloads, wherever the files go
   std::optional<FileLock> lock;
   bool waited = false;
 };

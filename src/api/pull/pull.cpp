@@ -212,6 +212,22 @@ Result<Pulled> Pull::hub(const HubSource& source) {
   return std::move(out_);
 }
 
+/// A page that says 200 and is no file: of a gateway that wants a login, of an error.
+Result<void> check_is_file(const std::string& path, const std::string& address) {
+  CYB_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  const auto bytes = file->bytes().first(std::min<std::size_t>(file->bytes().size(), 512));
+  std::string text;
+  for (const std::byte b : bytes) {
+    const char c = static_cast<char>(b);
+    const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (!blank || !text.empty()) text += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  }
+  if (text.starts_with("<!doctype html") || text.starts_with("<html"))
+    return fail(net::net_error(net::kLies, address + ": the server gave an HTML page, not a file"));
+  if (bytes.empty()) return fail(net::net_error(net::kLies, address + ": the file is empty"));
+  return {};
+}
+
 Result<Pulled> Pull::address(const net::Url& url) {
   if (!url.is_secure() && !url.is_loopback() && options_.sha256.empty())
     return fail(
@@ -243,14 +259,22 @@ Result<Pulled> Pull::address(const net::Url& url) {
     return fail(std::move(fetched).error().in(
         "pinned by the first fetch (--sha256 accepts another digest)"));
   if (!fetched) return fail(std::move(fetched).error());
-  const std::string& digest = out_.files.front().result.sha256;
-  if (!place_.pin_path.empty() && digest != pin) {
+  const std::string digest = out_.files.front().result.sha256;
+  const std::string path = out_.files.front().path;
+  key_path_ = key(digest);
+  Result<void> kept = sha256.empty() ? check_is_file(path, url.shown()) : Result<void>();
+  if (kept) kept = import(name, options_.name);
+  if (!kept) {
+    // Nothing vouches for bytes that are no model: the next pull fetches what is there then.
+    std::error_code ignored;
+    if (sha256.empty() && kept.error().kind() == ErrorKind::kFormat) fs::remove(path, ignored);
+    return fail(std::move(kept).error());
+  }
+  if (digest != pin) {
     CYB_TRY(write_pin(place_.pin_path, url.shown(), digest));
     out_.pinned = true;
   }
   if (sha256.empty()) say(fmt::format("SHA-256 of {}: {} (kept for the next pull)", name, digest));
-  key_path_ = key(digest);
-  CYB_TRY(import(name, options_.name));
   return std::move(out_);
 }
 

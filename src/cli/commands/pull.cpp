@@ -8,6 +8,7 @@
 #include "cli/json.hpp"
 #include "cli/output_file.hpp"
 #include "cli/progress.hpp"
+#include "cli/text_input.hpp"
 #include "cli/usage.hpp"
 #include "net/sha.hpp"
 
@@ -70,6 +71,9 @@ class PullCommand final : public Command {
       importing.clear();
       context.output.note(text);
     };
+    if (!token_file_.empty() && is_open_to_others(token_file_))
+      context.output.warning(
+          fmt::format("{}: others can read or write it: chmod 600", terminal_safe(token_file_)));
     std::vector<std::string> warnings;
     options.source.on_imported = [&](const ImportReport& report) { warnings = report.warnings; };
     CYB_ASSIGN(const api::Pulled pulled, api::pull(source_, options));
