@@ -80,9 +80,8 @@ ApiResult<Form> read_form(const Fields& fields) {
 }
 
 ApiResult<void> constrain(const Served& served, std::string_view field, std::string_view key,
-                          const std::function<GrammarCache::Made()>& make,
-                          GenerateOptions& options) {
-  if (!options.stop.empty()) {
+                          const std::function<GrammarCache::Made()>& make, CompletionRequest& out) {
+  if (!out.generate.options.stop.empty()) {
     return refuse(bad_value("stop", fmt::format("would cut the answer that '{}' asks for", field)));
   }
   auto made = served.grammars->find_or_make(key, make);
@@ -91,7 +90,8 @@ ApiResult<void> constrain(const Served& served, std::string_view field, std::str
     error.message = fmt::format("'{}': {}.", field, made.error().message());
     return refuse(std::move(error));
   }
-  options.constraint = *std::move(made);
+  out.generate.options.constraint = *std::move(made);
+  out.constraint_key = key;
   return {};
 }
 
@@ -100,20 +100,20 @@ std::string lead_key(const GrammarLead& lead) {
 }
 
 ApiResult<void> constrain_content(const Served& served, const Form& form, const GrammarLead& lead,
-                                  GenerateOptions& options) {
+                                  CompletionRequest& out) {
   return constrain(
       served, form.field, fmt::format("{}\n{}{}", form.field, lead_key(lead), form.source),
-      [&] { return form.make(form.source, lead); }, options);
+      [&] { return form.make(form.source, lead); }, out);
 }
 
 ApiResult<void> constrain_calls(const Served& served, const ToolGrammarOptions& form,
-                                std::string_view field, GenerateOptions& options) {
+                                std::string_view field, CompletionRequest& out) {
   std::string key = fmt::format("calls\n{}\n{}\n{}\n{}{}\n", form.format->name, form.required,
                                 form.several, lead_key(form.lead), form.content);
   for (const ToolFunction& function : form.functions) {
     key += function.name + '\n' + function.parameters + '\n';
   }
-  return constrain(served, field, key, [&] { return tool_grammar(form); }, options);
+  return constrain(served, field, key, [&] { return tool_grammar(form); }, out);
 }
 
 /// The last of the prompt as text, control tokens by their names.
@@ -149,7 +149,7 @@ ApiResult<void> shape_completion(const Fields& fields, const Served& served,
                                  CompletionRequest& out) {
   CYB_API_ASSIGN(const Form form, read_form(fields));
   if (form.field.empty()) return {};
-  return constrain_content(served, form, {}, out.generate.options);
+  return constrain_content(served, form, {}, out);
 }
 
 ApiResult<void> shape_chat_answer(const Fields& fields, const Served& served,
@@ -186,9 +186,9 @@ ApiResult<void> shape_chat_answer(const Fields& fields, const Served& served,
                                .several = tools.several,
                                .content = form.source,
                                .lead = lead};
-    CYB_API_TRY(constrain_calls(served, grammar, calls ? "tools" : form.field, options));
+    CYB_API_TRY(constrain_calls(served, grammar, calls ? "tools" : form.field, out));
   } else if (!form.field.empty()) {
-    CYB_API_TRY(constrain_content(served, form, lead, options));
+    CYB_API_TRY(constrain_content(served, form, lead, out));
   }
   if (format != nullptr) {
     options.shown.assign(format->markers.begin(), format->markers.end());

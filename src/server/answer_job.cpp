@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/model_wait.hpp"
+#include "server/request_recipe.hpp"
 #include "server/split_choice.hpp"
 
 namespace cyb::server {
@@ -179,6 +180,7 @@ AnswerFrame answer_frame(Service& service, const Call& call, const CompletionReq
           .id = service.new_id(id_prefix),
           .model = call.model.name(),
           .fingerprint = fingerprint(engine),
+          .recipe = request_recipe(engine, request),
           .created = unix_time(),
           .n_choices = request.generate.n_answers,
           .usage_wanted = request.include_usage,

@@ -21,6 +21,7 @@ namespace cyb::server {
 struct AnswerFrame {
   bool chat = false;
   std::string id{}, model{}, fingerprint{};
+  std::string recipe{};         // members of `cyb_llm` that are the request's
   std::int64_t created = 0;     // seconds since 1970
   std::uint32_t n_choices = 1;  // answers of the request
   bool usage_wanted = false;    // a stream ends with the numbers of tokens

@@ -135,6 +135,9 @@ ApiResult<void> read_shared(const Fields& fields, const Served& served, Completi
   CYB_API_TRY(read_guesses(fields, served, options.speculation));
   CYB_API_TRY(read_stops(fields, options));
   CYB_API_TRY(read_sampling_fields(fields, served, options.sampling));
+  // Drawn here, where the request's hash can name it.
+  options.seed =
+      resolve_sampling(served.engine.sampling_defaults(), options.sampling, options.seed).seed;
   return read_stream(fields, out);
 }
 

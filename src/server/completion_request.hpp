@@ -23,11 +23,12 @@ struct Served {
 };
 
 struct CompletionRequest {
-  GenerateRequest generate;
+  GenerateRequest generate;  // with a seed that is not 0
   bool chat = false, stream = false, include_usage = false, logprobs = false;
   std::string_view prompt_field = "prompt";  // the one that errors of the prompt name
   std::string user;
-  SplitOptions split{};  // of a chat: how the answer's text is read
+  SplitOptions split{};          // of a chat: how the answer's text is read
+  std::string constraint_key{};  // all that the grammar depends on; empty: none
 };
 
 /// Errors: 400 with the field, 404 `model_not_found`, what template and tokenizer say.

@@ -96,7 +96,7 @@ class OllamaShape final : public AnswerShape {
         R"(,"done":true,"done_reason":"{}","total_duration":{},"load_duration":0,"prompt_eval_count":{},"prompt_eval_duration":{},"eval_count":{},"eval_duration":{},"cyb_llm":{})",
         reason_text(result.finish_reason), nanoseconds(total), result.prompt_tokens,
         nanoseconds(result.timings.prefill_ms), n_tokens, nanoseconds(eval_ms),
-        recipe_json(result));
+        recipe_json(frame_, result));
   }
 
   using Clock = std::chrono::steady_clock;

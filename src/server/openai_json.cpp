@@ -123,10 +123,11 @@ std::string usage_json(std::span<const Answer> answers) {
   return out + '}';
 }
 
-std::string recipe_json(const GenerateResult& result) {
+std::string recipe_json(const AnswerFrame& frame, const GenerateResult& result) {
   std::string out =
       fmt::format(R"({{"seed":{},"model_id":{},"path":{},"backend":{})", result.seed,
                   json_quote(result.model_id), json_quote(result.path), json_quote(result.backend));
+  if (!frame.recipe.empty()) out += ',' + frame.recipe;
   if (const OverflowReport& o = result.overflow; o.mode != Overflow::kError) {
     out += fmt::format(
         R"(,"overflow":{{"mode":{},"dropped_prompt_tokens":{},"dropped_tokens":{},"shifts":{}}})",

@@ -31,7 +31,8 @@ class LogprobsJson {
 std::string_view reason_text(FinishReason reason) noexcept;
 /// {"prompt_tokens", ...} of all choices together; `answers` is not empty.
 std::string usage_json(std::span<const Answer> answers);
-/// {"seed","model_id","path","backend"} and what was left out of the context, where it was.
-std::string recipe_json(const GenerateResult& result);
+/// {"seed","model_id","path","backend"}, the frame's recipe, and what was left out of the context,
+/// where it was.
+std::string recipe_json(const AnswerFrame& frame, const GenerateResult& result);
 
 }  // namespace cyb::server

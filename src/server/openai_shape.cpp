@@ -29,7 +29,7 @@ class OpenAiShape final : public AnswerShape {
       out += choice_json(answer);
     }
     return out + R"(],"usage":)" + usage_json(answers) + R"(,"cyb_llm":)" +
-           recipe_json(*answers.front().result) + "}";
+           recipe_json(frame_, *answers.front().result) + "}";
   }
 
   std::string_view stream_type() const noexcept override { return "text/event-stream"; }
@@ -57,7 +57,7 @@ class OpenAiShape final : public AnswerShape {
   }
 
   std::string end(std::span<const Answer> answers) override {
-    std::string out = finish_chunk(last_, recipe_json(*answers.front().result));
+    std::string out = finish_chunk(last_, recipe_json(frame_, *answers.front().result));
     if (frame_.usage_wanted) {
       out += event(head(object()) + R"(],"usage":)" + usage_json(answers) + "}");
     }

@@ -216,7 +216,7 @@ class ResponsesShape final : public AnswerShape {
         fmt::format(
             R"(,"usage":{{"input_tokens":{0},"input_tokens_details":{{"cached_tokens":{1},"cache_write_tokens":0}},"output_tokens":{2},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{3}}},"cyb_llm":{4})",
             result.prompt_tokens, result.reused_tokens, result.tokens.size(),
-            result.prompt_tokens + result.tokens.size(), recipe_json(result)));
+            result.prompt_tokens + result.tokens.size(), recipe_json(frame_, result)));
   }
 
   /// `rest`: further members with their comma.
