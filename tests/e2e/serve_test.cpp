@@ -14,14 +14,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Posts each line of `requests`; prints the answers, one a line.
+/// Posts each line of `requests`; prints the answers, one a line, streams as JSON strings.
 constexpr const char* kClient = R"(
-import http.client, sys
+import http.client, json, sys
 host = open(sys.argv[1]).read().split("//")[1].strip()
 for line in open(sys.argv[2]):
     connection = http.client.HTTPConnection(host, timeout=100)
     connection.request("POST", "/v1/chat/completions", line.strip(), {"Content-Type": "application/json"})
-    print(connection.getresponse().read().decode())
+    text = connection.getresponse().read().decode()
+    print(json.dumps(text) if text.startswith("data:") else text)
 )";
 
 class Serve : public ::testing::Test {
@@ -99,6 +100,75 @@ TEST_F(Serve, AnswersComeAgainBitForBit) {
   EXPECT_EQ(Program::json(result)["difference"]["at"], "/choices/1/logprobs/content/2/logprob");
 }
 
+TEST_F(Serve, StreamsAndLinesAreReplayedToo) {
+  const Json messages = {{{"role", "user"}, {"content", "Tell me."}}};
+  Json whole = {{"messages", messages}, {"max_tokens", 12}, {"n", 2}, {"temperature", 1.1}};
+  Json stream = whole;
+  whole["logprobs"] = stream["logprobs"] = stream["stream"] = true;
+  Json with_usage = stream;
+  with_usage["stream_options"] = {{"include_usage", true}};
+  // What the server was told is in the recipe: replay needs no option for it.
+  const std::vector<Json> answers =
+      serve({whole, stream, with_usage}, {"--ctx", "64", "--kv", "f32", "--exact"});
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[0]["cyb_llm"]["context_tokens"], 64);
+  const std::string lines = Json{{"request", whole}, {"response", answers[0]}}.dump() + "\n\n" +
+                            Json{{"request", stream}, {"stream", answers[1]}}.dump() + "\n" +
+                            Json{{"request", with_usage}, {"stream", answers[2]}}.dump();
+  write("all.jsonl", lines);
+  ProcessResult result = program_.run({"replay", program_.file("all.jsonl"), model_});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  for (const char* line : {":1: ", ":3: ", ":4: "}) {
+    EXPECT_NE(result.out.find(line + std::string("the same answer, bit for bit\n")),
+              std::string::npos)
+        << result.out;
+  }
+  // One other letter in a stream is found.
+  std::string text = answers[1];
+  const std::size_t at = text.find("\"logprob\":-") + 11;
+  text[at] = text[at] == '1' ? '2' : '1';
+  result = replay({{"request", stream}, {"stream", text}}, {"--json"});
+  EXPECT_EQ(result.exit_code, 6) << result.out << result.err;
+  EXPECT_FALSE(Program::json(result)["same"]);
+}
+
+TEST_F(Serve, AReplayOfAnotherRequestIsRefused) {
+  const Json request = {{"messages", {{{"role", "user"}, {"content", "Tell me."}}}},
+                        {"max_tokens", 5},
+                        {"temperature", 0.5}};
+  const std::vector<Json> answers = serve({request});
+  ASSERT_EQ(answers.size(), 1u);
+  const auto refused = [&](const Json& saved, const std::string& words,
+                           std::vector<std::string> more = {}) {
+    more.emplace_back("--json");
+    const ProcessResult result = replay(saved, more);
+    EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+    EXPECT_EQ(Program::json(result)["error"]["code"], "R03") << result.out;
+    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+  };
+  const Json saved = {{"request", request}, {"response", answers[0]}};
+  refused(saved, "numerics was", {"--exact"});
+  refused(saved, "numerics was", {"--kv", "q8"});
+  const std::pair<const char*, Json> changes[] = {
+      {"max_tokens", 6}, {"stop", "x"}, {"n", 2}, {"regex", "a*"}};
+  for (const auto& [name, value] : changes) {
+    Json other = saved;
+    other["request"][name] = value;
+    refused(other, "it is not the request that was answered");
+  }
+  Json other = saved;
+  other["request"]["temperature"] = 0.25;
+  refused(other, "sampler was [{\"name\":\"temperature\",\"temperature\":0.5}], is [{");
+  other = saved;
+  other["response"]["cyb_llm"]["seed"] = answers[0]["cyb_llm"]["seed"].get<std::uint64_t>() ^ 1U;
+  refused(other, "it is not the request that was answered");
+  // What is only shown, and how it was sent, is no other request.
+  other = saved;
+  other["request"]["user"] = "somebody";
+  other["request"]["model"] = "other";
+  EXPECT_EQ(replay(other).exit_code, 0);
+}
+
 TEST_F(Serve, AdaptersAndModelsAreChosenByTheRequest) {
   const std::string adapter = program_.file("adapter");
   ASSERT_TRUE(write_text_adapter(adapter));
@@ -153,6 +223,18 @@ TEST_F(Serve, WhatIsNoSavedAnswerIsRefused) {
     EXPECT_NE(result.exit_code, 0);
     EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
   };
+  const auto refused_stream = [&](const std::string& stream, const std::string& words) {
+    refused({{"request", Json::object()}, {"stream", stream}}, words);
+  };
+  refused_stream("", "has no [DONE]");
+  refused_stream("data: {\"choices\":[]}\n\n", "has no [DONE]");
+  refused_stream("data: {\n\ndata: [DONE]\n\n", "is no JSON object");
+  refused_stream("data: {\"error\":{\"message\":\"x\"}}\n\n", "ended with an error");
+  refused_stream("data: {\"choices\":[{\"index\":16}]}\n\ndata: [DONE]", "no `index`");
+  refused_stream(
+      "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":3}]}}]}\n\n",
+      "a tool call has no `index`");
+  refused_stream(": a comment\n\ndata: [DONE]\n\n", "has no recipe");
   const Json recipe = {{"model_id", "blake3:00"}, {"seed", 1}};
   refused(Json::array(), "is no JSON object");
   refused({{"response", Json::object()}}, "has no `request`");
@@ -162,6 +244,15 @@ TEST_F(Serve, WhatIsNoSavedAnswerIsRefused) {
           "replay of the route \"/x\"");
   refused({{"request", Json::object()}, {"response", {{"cyb_llm", recipe}}}},
           "the answer is of the model blake3:00");
+  for (const std::string& text :
+       {std::string("{}\n{"), std::string(100000, '['), std::string("\xff"),
+        std::string("{\"a\":") + std::string(200, '[')}) {
+    ProcessOptions options;
+    options.input = text;
+    const ProcessResult result = program_.run({"replay", "-", model_, "--json"}, options);
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_EQ(Program::json(result)["error"]["code"], "R01") << result.out;
+  }
 }
 
 }  // namespace
