@@ -2,10 +2,11 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { Markdown } from "./markdown";
-import { Button, CopyButton, Icon } from "./parts";
-import { again, showAnswer } from "./state";
+import { Button, CopyButton, Icon, LoadBar } from "./parts";
+import { download, savedAnswer } from "./replay";
+import { again, openReplay, showAnswer } from "./state";
 import { Legend, Tokens } from "./tokens";
-import type { Answer, Failure, ToolCall, Turn } from "./types";
+import type { Answer, Failure, Loading, ToolCall, Turn } from "./types";
 
 const count = (n: number) => n.toLocaleString("en-US").replace(/,/g, "\u202f");
 
@@ -42,7 +43,7 @@ function ToolCard({ call }: { call: ToolCall }) {
   );
 }
 
-export function FailureCard({ failure, retry }: { failure: Failure; retry?: () => void }) {
+export function FailureCard({ failure, retry, dismiss }: { failure: Failure; retry?: () => void; dismiss?: () => void }) {
   const facts = [
     ["code", failure.code],
     ["status", failure.status],
@@ -64,24 +65,47 @@ export function FailureCard({ failure, retry }: { failure: Failure; retry?: () =
           Try again
         </Button>
       )}
+      {dismiss && (
+        <Button icon="close" label="Dismiss" onClick={dismiss}>
+          Dismiss
+        </Button>
+      )}
     </div>
   );
 }
 
 /** What the answer was made with, as a request's fields and the server's names of the bits. */
 function recipeText(answer: Answer): string {
-  const { settings, ...made } = answer.recipe;
+  const { settings, made: all, ...named } = answer.recipe;
+  const made = { ...named, ...all };
   const given = Object.entries(settings).filter(([name, value]) => value !== null && value !== "" && name !== "seed");
   return JSON.stringify({ ...made, ...Object.fromEntries(given) }, null, 2);
 }
 
-function RecipeCard({ answer, last }: { answer: Answer; last: boolean }) {
-  const { seed, model_id: id, path, backend, settings } = answer.recipe;
+/** "temperature 0.8, top_k 40": the server's samplers in their order. */
+function samplerText(made: Record<string, unknown> | undefined): string | undefined {
+  if (!Array.isArray(made?.sampler)) return undefined;
+  const one = (sampler: unknown): string => {
+    const { name, ...values } = (sampler ?? {}) as Record<string, unknown>;
+    const given = Object.entries(values).map(([key, value]) => `${key === name ? "" : `${key} `}${JSON.stringify(value)}`);
+    return `${String(name)} ${given.join(" ")}`;
+  };
+  return made.sampler.map(one).join(", ") || "none";
+}
+
+const textOf = (value: unknown) => (typeof value === "string" ? value : undefined);
+
+function RecipeCard({ answer, last, turns, number }: Props & { answer: Answer }) {
+  const { seed, model_id: id, path, backend, request_hash: hash, made, settings } = answer.recipe;
   const rows: [string, string | number | null | undefined][] = [
+    ["request hash", hash],
     ["seed", seed],
     ["model", id],
     ["path", path],
     ["backend", backend],
+    ["numerics", textOf(made?.numerics)],
+    ["template", textOf(made?.template)],
+    ["samplers", samplerText(made)],
     ["temperature", settings.temperature],
     ["top_p", settings.top_p],
     ["top_k", settings.top_k],
@@ -110,6 +134,20 @@ function RecipeCard({ answer, last }: { answer: Answer; last: boolean }) {
             Same seed again
           </Button>
         )}
+        {hash && (
+          <Button icon="replay" label="Ask again apart from the conversation, and compare" onClick={() => openReplay(hash)}>
+            Replay
+          </Button>
+        )}
+        {hash && (
+          <Button
+            icon="download"
+            label="Download request and answer, for cyb-llm replay"
+            onClick={() => download(`answer-${hash.slice(7, 17)}.json`, savedAnswer(turns, number, answer))}
+          >
+            Download
+          </Button>
+        )}
       </div>
     </div>
   );
@@ -120,7 +158,7 @@ function speed(answer: Answer): string {
   if (!usage || firstMs === undefined || totalMs === undefined) return "";
   const seconds = (totalMs - firstMs) / 1000;
   const rate = usage.answer > 1 && seconds > 0.05 ? ` · ${((usage.answer - 1) / seconds).toFixed(1)} tokens/s` : "";
-  return `${count(usage.answer)} tokens${rate}`;
+  return `${count(usage.answer)} token${usage.answer === 1 ? "" : "s"}${rate}`;
 }
 
 const kEnds: Record<string, string> = {
@@ -131,15 +169,17 @@ const kEnds: Record<string, string> = {
 };
 
 interface Props {
+  turns: Turn[];
   turn: Turn;
   number: number; // of the turn
   last: boolean;
   live: boolean; // it grows
   busy: boolean; // some answer grows
   showTokens: boolean;
+  loading: Loading | null; // the model of the answer that grows
 }
 
-function Body({ answer, number, last, live, busy, showTokens }: Props & { answer: Answer }) {
+function Body({ answer, number, last, live, busy, showTokens, loading }: Props & { answer: Answer }) {
   if (showTokens && answer.tokens) return <Tokens tokens={answer.tokens} id={`token-${number}`} />;
   return (
     <>
@@ -154,7 +194,8 @@ function Body({ answer, number, last, live, busy, showTokens }: Props & { answer
         </div>
       )}
       {answer.text !== "" && <Markdown text={answer.text} />}
-      {live && answer.text === "" && answer.reasoning === "" && (
+      {live && loading && answer.text === "" && <LoadBar loading={loading} />}
+      {live && !loading && answer.text === "" && answer.reasoning === "" && (
         <div class="waiting" role="img" aria-label="Waiting for the first token">
           <span />
           <span />
@@ -165,11 +206,13 @@ function Body({ answer, number, last, live, busy, showTokens }: Props & { answer
   );
 }
 
-function Footer({ turn, number, last, busy, answer }: Props & { answer: Answer }) {
+function Footer(props: Props & { answer: Answer }) {
+  const { turn, number, last, busy, answer } = props;
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [turn.shown]);
   const same = answer.repeats ? turn.answers[answer.repeats - 1]?.text === answer.text : false;
-  const words = [speed(answer), kEnds[answer.finish ?? ""], same && `same text as answer ${answer.repeats}`].filter(Boolean);
+  const hash = answer.recipe.request_hash;
+  const words = [answer.asked?.model, speed(answer), kEnds[answer.finish ?? ""], same && `same text as answer ${answer.repeats}`].filter(Boolean);
   return (
     <>
       <div class="answer-foot">
@@ -192,9 +235,15 @@ function Footer({ turn, number, last, busy, answer }: Props & { answer: Answer }
         <Button icon="recipe" label="Recipe of this answer" expanded={open} onClick={() => setOpen(!open)}>
           Recipe
         </Button>
+        {hash && (
+          <CopyButton text={hash} label={`Copy the request hash ${hash}`}>
+            <span class="hidden">Request hash</span>
+            <span class="hash">{hash.slice(7, 17)}</span>
+          </CopyButton>
+        )}
         <span class="muted">{words.join(" · ")}</span>
       </div>
-      {open && <RecipeCard answer={answer} last={last && !busy} />}
+      {open && <RecipeCard {...props} last={last && !busy} />}
     </>
   );
 }

@@ -1,6 +1,6 @@
 /** The server's API, as docs/http-api.md describes it. Nothing else is ever asked. */
 import { loadKey } from "./storage";
-import type { Failure, Likely, ModelInfo, Recipe, Settings, Token, ToolCall } from "./types";
+import type { Failure, Likely, Loading, ModelInfo, ModelState, Settings, Token, ToolCall } from "./types";
 
 export class ApiFailure extends Error {
   constructor(readonly failure: Failure) {
@@ -20,7 +20,9 @@ export interface Piece {
   tools?: (Partial<ToolCall> & { index: number })[];
   tokens?: Token[];
   finish?: string;
-  recipe?: Partial<Recipe>;
+  recipe?: Record<string, unknown>; // `cyb_llm`
+  fingerprint?: string;
+  loading?: Loading; // the model is not there yet
   usage?: { prompt: number; answer: number; reused: number };
 }
 
@@ -59,21 +61,51 @@ function errorOf(error: unknown): Partial<Failure> {
   return out;
 }
 
-export async function fetchModel(): Promise<ModelInfo> {
-  const body = (await (await ask("/v1/models", { headers: headers() })).json()) as { data?: ModelInfo[] };
-  const model = body.data?.[0];
-  if (!model || typeof model.id !== "string") throw new ApiFailure({ message: "The server names no model.", code: "no_model" });
-  return model;
+const kStates: ModelState[] = ["unloaded", "loading", "loaded", "unloading"];
+
+function modelOf(value: unknown): ModelInfo | null {
+  const from = (value ?? {}) as Record<string, unknown>;
+  if (typeof from.id !== "string" || from.id === "") return null;
+  const text = (name: string) => (typeof from[name] === "string" ? (from[name] as string) : undefined);
+  const size = (name: string) => (typeof from[name] === "number" && (from[name] as number) > 0 ? (from[name] as number) : undefined);
+  return {
+    id: from.id,
+    state: kStates.find((state) => state === from.state) ?? "loaded",
+    size_bytes: size("size_bytes"),
+    memory_bytes: size("memory_bytes"),
+    model_id: text("model_id"),
+    path: text("path"),
+    backend: text("backend"),
+    context_tokens: size("context_tokens"),
+  };
 }
 
-/** The fields of a request: what is the model's own is left out. */
-export function requestBody(messages: Message[], settings: Settings, seed: number, tokens: boolean): string {
-  const body: Record<string, unknown> = { messages, seed, stream: true, stream_options: { include_usage: true } };
+export async function fetchModels(): Promise<ModelInfo[]> {
+  const body = (await (await ask("/v1/models", { headers: headers() })).json()) as { data?: unknown[] };
+  const models = (Array.isArray(body.data) ? body.data : []).map(modelOf).filter((model) => model !== null);
+  if (models.length === 0) throw new ApiFailure({ message: "The server names no model.", code: "no_model" });
+  return models;
+}
+
+/** Answers once the model is loaded. */
+export async function askForModel(name: string, signal: AbortSignal): Promise<void> {
+  const body = JSON.stringify({ model: name });
+  await ask("/v1/models/load", { method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body, signal });
+}
+
+/** What decides the answer: what is the model's own is left out. */
+export function requestFields(messages: Message[], settings: Settings, seed: number, tokens: boolean): Record<string, unknown> {
+  const body: Record<string, unknown> = { messages, seed };
   for (const name of ["temperature", "top_p", "top_k", "min_p", "max_tokens"] as const) {
     if (settings[name] !== null) body[name] = settings[name];
   }
   if (tokens) Object.assign(body, { logprobs: true, top_logprobs: 6 });
-  return JSON.stringify(body);
+  return body;
+}
+
+/** The same as a request for a stream. */
+export function requestBody(model: string, fields: Record<string, unknown>): string {
+  return JSON.stringify({ model, ...fields, stream: true, stream_options: { include_usage: true } });
 }
 
 const wholeText = new TextDecoder("utf-8", { fatal: true });
@@ -91,7 +123,7 @@ function likelyOf(entry: TokenEntry): Likely {
       return { text: wholeText.decode(Uint8Array.from(entry.bytes as number[])), logprob };
     } catch {
       const hex = (entry.bytes as number[]).map((byte) => byte.toString(16).padStart(2, "0"));
-      return { text: `⟨${hex.join(" ")}⟩`, logprob };
+      return { text: `⟨${hex.join(" ")}⟩`, logprob, bytes: entry.bytes as number[] };
     }
   }
   return { text: String(entry.token ?? ""), logprob };
@@ -109,7 +141,8 @@ interface Chunk {
     finish_reason?: string | null;
   }[];
   usage?: { prompt_tokens: number; completion_tokens: number; prompt_tokens_details?: { cached_tokens?: number } } | null;
-  cyb_llm?: Partial<Recipe>;
+  system_fingerprint?: unknown;
+  cyb_llm?: Record<string, unknown>;
 }
 
 function pieceOf(chunk: Chunk): Piece {
@@ -133,6 +166,7 @@ function pieceOf(chunk: Chunk): Piece {
   }
   if (choice?.finish_reason) piece.finish = choice.finish_reason;
   if (chunk.cyb_llm) piece.recipe = chunk.cyb_llm;
+  if (typeof chunk.system_fingerprint === "string") piece.fingerprint = chunk.system_fingerprint;
   if (chunk.usage) {
     piece.usage = {
       prompt: chunk.usage.prompt_tokens,
@@ -143,7 +177,7 @@ function pieceOf(chunk: Chunk): Piece {
   return piece;
 }
 
-/** Payloads of server-sent events, wherever the network cuts them. */
+/** Server-sent events, wherever the network cuts them: payloads, and comments with their colon. */
 async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -156,6 +190,7 @@ async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<string>
         const event = waiting.slice(0, end);
         waiting = waiting.slice(end + 2);
         if (event.startsWith("data:")) yield event.slice(5).trimStart();
+        else if (event.startsWith(":")) yield event;
       }
       if (done || waiting.length > kMostEventCharacters) return;
     }
@@ -178,6 +213,11 @@ export async function* streamChat(body: string, signal: AbortSignal): AsyncGener
   try {
     for await (const event of events(response.body)) {
       if (event === "[DONE]") return;
+      if (event.startsWith(":")) {
+        const loading = /^: loading (.{1,600}) (\d{1,3}) %$/.exec(event);
+        if (loading) yield { loading: { name: loading[1]!, percent: Math.min(100, Number(loading[2])) } };
+        continue;
+      }
       const chunk = JSON.parse(event) as Chunk;
       if (chunk.error) throw new ApiFailure({ ...cut, code: "stream_error", ...errorOf(chunk.error) });
       yield pieceOf(chunk);

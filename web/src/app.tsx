@@ -5,9 +5,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Composer, Turns } from "./conversation";
 import icon from "./icon.svg";
 import { ChatList, Notices, SettingsPanel } from "./panels";
-import { Button } from "./parts";
-import { setShowTokens, setTheme, stop, useAppState, type State } from "./state";
+import { Button, LoadBar } from "./parts";
+import { ReplayDialog } from "./replay_dialog";
+import { chooseModel, setShowTokens, setTheme, stop, useAppState, type State } from "./state";
 import type { Theme } from "./storage";
+import type { ModelInfo } from "./types";
 
 type Drawer = "chats" | "settings" | null;
 
@@ -28,24 +30,61 @@ function useWide(query: string): boolean {
   return wide;
 }
 
+const megabytes = (bytes: number | undefined) => (bytes ? `${Math.max(1, Math.round(bytes / 1e6))} MB` : undefined);
+const kStates = { unloaded: "not loaded", loading: "loading", unloading: "being unloaded", loaded: undefined };
+
+/** In the list; what is chosen has its facts below it. */
+function choiceText(model: ModelInfo): string {
+  const state = [kStates[model.state], model.state === "unloaded" && megabytes(model.memory_bytes ?? model.size_bytes)];
+  const words = state.filter(Boolean).join(", ");
+  return words === "" ? model.id : `${model.id} (${words})`;
+}
+
+function ModelChoice({ state, model }: { state: State; model: ModelInfo }) {
+  return (
+    <>
+      <h1 class="hidden">{model.id}</h1>
+      <select
+        aria-label="Model"
+        title={model.model_id}
+        value={model.id}
+        disabled={state.running !== null}
+        onChange={(event) => void chooseModel(event.currentTarget.value)}
+      >
+        {state.models.map((one) => (
+          <option value={one.id} selected={one.id === model.id}>
+            {one.id === model.id ? one.id : choiceText(one)}
+          </option>
+        ))}
+      </select>
+    </>
+  );
+}
+
 function ModelLine({ state }: { state: State }) {
-  const { model } = state;
+  const { model, loading } = state;
   if (!model) return <h1 class="model">cyb-llm</h1>;
   const facts = [
+    ["state", kStates[model.state]],
+    ["takes", model.state === "loaded" ? undefined : megabytes(model.memory_bytes ?? model.size_bytes)],
     ["path", model.path],
     ["backend", model.backend],
     ["context", model.context_tokens?.toString()],
   ].filter(([, value]) => value);
   return (
     <div class="model">
-      <h1 title={model.model_id}>{model.id}</h1>
-      <ul aria-label="The model">
-        {facts.map(([name, value]) => (
-          <li>
-            <span class="muted">{name}</span> {value}
-          </li>
-        ))}
-      </ul>
+      {state.models.length > 1 ? <ModelChoice state={state} model={model} /> : <h1 title={model.model_id}>{model.id}</h1>}
+      {loading && !state.running && state.replayHash === null ? (
+        <LoadBar loading={loading} />
+      ) : (
+        <ul aria-label="The model">
+          {facts.map(([name, value]) => (
+            <li>
+              <span class="muted">{name}</span> {value}
+            </li>
+          ))}
+        </ul>
+      )}
     </div>
   );
 }
@@ -106,6 +145,7 @@ export function App() {
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.isComposing) return;
+      if (document.querySelector("dialog[open]")) return;
       if (covered) close();
       else stop();
     };
@@ -146,6 +186,7 @@ export function App() {
           <SettingsPanel state={state} />
         </DrawerFrame>
       )}
+      {state.replayHash !== null && <ReplayDialog state={state} hash={state.replayHash} />}
       <div class="hidden" role="status">
         {state.status}
       </div>

@@ -126,7 +126,7 @@ export function Turns({ state }: { state: State }) {
             return (
               <div class="turn" key={at}>
                 <Question turn={turn} number={at} busy={busy} />
-                <AnswerView turn={turn} number={at} last={last} live={live} busy={busy} showTokens={state.showTokens} />
+                <AnswerView turns={turns} turn={turn} number={at} last={last} live={live} busy={busy} showTokens={state.showTokens} loading={live ? state.loading : null} />
               </div>
             );
           })}

@@ -3,9 +3,9 @@ import { useState } from "preact/hooks";
 
 import { FailureCard } from "./answer";
 import { Button } from "./parts";
-import { deleteAllChats, deleteChat, loadModel, newChat, openChat, setKey, setSettings, type State } from "./state";
+import { deleteAllChats, deleteChat, forgetLoadFailure, loadModels, newChat, openChat, openReplay, setKey, setSettings, type State } from "./state";
 import { kMostChats, kNoSettings } from "./storage";
-import type { Settings } from "./types";
+import type { Failure, Settings } from "./types";
 
 export function ChatList({ state, close }: { state: State; close: () => void }) {
   const [asking, setAsking] = useState(false);
@@ -35,9 +35,12 @@ export function ChatList({ state, close }: { state: State; close: () => void }) 
           </li>
         ))}
       </ul>
-      {state.chats.length > 0 && (
-        <div class="clear">
-          {asking ? (
+      <div class="clear">
+        <Button icon="replay" label="Replay an answer by its request hash" onClick={() => open(() => openReplay(""))}>
+          Replay by hash
+        </Button>
+        {state.chats.length > 0 &&
+          (asking ? (
             <div class="row" role="group" aria-label="Delete all conversations?">
               <button
                 type="button"
@@ -57,9 +60,8 @@ export function ChatList({ state, close }: { state: State; close: () => void }) 
             <Button icon="trash" label="Delete all conversations" onClick={() => setAsking(true)}>
               Delete all
             </Button>
-          )}
-        </div>
-      )}
+          ))}
+      </div>
     </>
   );
 }
@@ -172,15 +174,31 @@ function KeyForm() {
   );
 }
 
+function loadWords(name: string, failure: Failure): string {
+  if (failure.code === "admin_key_required") {
+    return `Only an admin’s key may load models before they are asked. ${name} is loaded with your next question.`;
+  }
+  return `${name} could not be loaded. ${failure.message}`;
+}
+
 export function Notices({ state }: { state: State }) {
   const failure = state.modelFailure;
   const wrongKey = failure?.status !== 401 ? failure : null;
-  if (!failure && !state.needsKey) return null;
+  const { loadFailure } = state;
+  if (!failure && !state.needsKey && !loadFailure) return null;
   return (
-    <div class="notices column">
-      {state.needsKey && <KeyForm />}
-      {state.needsKey && failure && <FailureCard failure={failure} />}
-      {wrongKey && <FailureCard failure={wrongKey} retry={() => void loadModel()} />}
+    <div class="notices">
+      <div class="column">
+        {state.needsKey && <KeyForm />}
+        {state.needsKey && failure && <FailureCard failure={failure} />}
+        {wrongKey && <FailureCard failure={wrongKey} retry={() => void loadModels()} />}
+        {loadFailure && (
+          <FailureCard
+            failure={{ ...loadFailure.failure, message: loadWords(loadFailure.name, loadFailure.failure) }}
+            dismiss={forgetLoadFailure}
+          />
+        )}
+      </div>
     </div>
   );
 }

@@ -2,6 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import type { Loading } from "./types";
+
 const kPaths = {
   menu: "M4 6h12M4 10h12M4 14h12",
   plus: "M10 4v12M4 10h12",
@@ -21,6 +23,9 @@ const kPaths = {
   system: "M3 4.5h14v9H3zM7.5 17h5M10 13.5V17",
   recipe: "M5.5 3h9v14h-9zM8 7h4M8 10h4M8 13h2.5",
   tokens: "M3 5h5v4H3zM10 5h7v4h-7zM3 11h7v4H3zM12 11h5v4h-5z",
+  dash: "M5 10h10",
+  download: "M10 3v10M5.5 9l4.5 4.5L14.5 9M4 16.5h12",
+  replay: "M4 10a6 6 0 1 0 1.8-4.3M4 3v3.5h3.5M8.5 7.5v5l4-2.5z",
   tool: "M12.5 3.5a4 4 0 0 0-4 5.3L3.5 13.8a1.5 1.5 0 0 0 2.2 2.2l5-5a4 4 0 0 0 5.3-5l-2.3 2.3-2-2z",
 } as const;
 
@@ -60,6 +65,19 @@ export function Button({ icon, label, onClick, children, pressed, expanded, disa
       <Icon name={icon} />
       {children}
     </button>
+  );
+}
+
+export function LoadBar({ loading }: { loading: Loading }) {
+  const { name, percent } = loading;
+  return (
+    <div class="load">
+      <span>
+        Loading {name}
+        {percent !== null ? ` · ${percent} %` : "…"}
+      </span>
+      <progress aria-label={`Loading ${name}`} max={100} value={percent ?? undefined} />
+    </div>
   );
 }
 

@@ -1,9 +1,9 @@
 /** The page's state and what changes it. One answer runs at a time; its pieces are gathered and shown some 25 times a second. */
 import { useEffect, useState } from "preact/hooks";
 
-import { ApiFailure, fetchModel, requestBody, streamChat, type Message, type Piece } from "./api";
+import { ApiFailure, askForModel, fetchModels, requestBody, requestFields, streamChat, type Message, type Piece } from "./api";
 import * as storage from "./storage";
-import type { Answer, Chat, Failure, ModelInfo, Settings, Turn } from "./types";
+import type { Answer, Asked, Chat, Failure, Loading, ModelInfo, Settings, Turn } from "./types";
 
 export interface State {
   chats: Chat[]; // stored ones, the newest first
@@ -12,13 +12,18 @@ export interface State {
   settings: Settings;
   showTokens: boolean;
   theme: storage.Theme;
-  model: ModelInfo | null;
+  models: ModelInfo[];
+  model: ModelInfo | null; // the one that is asked
   modelFailure: Failure | null;
+  loading: Loading | null;
+  loadFailure: { name: string; failure: Failure } | null;
+  replayHash: string | null; // the replay is open, with this in its field
   needsKey: boolean;
   status: string; // for screen readers
 }
 
 const kShowEveryMs = 40;
+const kSettleMs = 400; // arrow keys pass by other models
 const kMostAnswerCharacters = 2_000_000;
 
 function newId(): string {
@@ -34,13 +39,18 @@ let state: State = {
   settings: storage.loadSettings(),
   showTokens: storage.loadTokensShown(),
   theme: storage.loadTheme(),
+  models: [],
   model: null,
   modelFailure: null,
+  loading: null,
+  loadFailure: null,
+  replayHash: null,
   needsKey: false,
   status: "",
 };
 const listeners = new Set<() => void>();
 let abort: AbortController | null = null;
+let loadAbort: AbortController | null = null;
 const deleted = new Set<string>(); // an answer that still runs must not bring its conversation back
 
 function update(change: Partial<State>): void {
@@ -60,9 +70,13 @@ export function useAppState(): State {
 
 // ---- the model and the key
 
-export async function loadModel(): Promise<void> {
+/** What is served, and in which state. The chosen one stays where it is still there. */
+export async function loadModels(): Promise<void> {
   try {
-    update({ model: await fetchModel(), modelFailure: null, needsKey: false });
+    const models = await fetchModels();
+    const wanted = state.model?.id ?? storage.loadModelName();
+    const model = models.find((one) => one.id === wanted) ?? models[0]!;
+    update({ models, model, modelFailure: null, needsKey: false });
   } catch (error) {
     const failure = failureOf(error);
     update({ modelFailure: failure, needsKey: failure.status === 401 });
@@ -71,7 +85,41 @@ export async function loadModel(): Promise<void> {
 
 export function setKey(key: string): Promise<void> {
   storage.saveKey(key.trim());
-  return loadModel();
+  return loadModels();
+}
+
+/** For the next answers. One that is not loaded is loaded now, where the server lets this page; else with the next question. */
+export async function chooseModel(name: string): Promise<void> {
+  const model = state.models.find((one) => one.id === name);
+  if (!model) return;
+  storage.saveModelName(name);
+  loadAbort?.abort();
+  loadAbort = null;
+  update({ model, loading: null, loadFailure: null, status: `Model ${name}` });
+  if (model.state === "loaded") return;
+  const controller = new AbortController();
+  loadAbort = controller;
+  await new Promise((done) => setTimeout(done, kSettleMs));
+  if (loadAbort !== controller) return;
+  update({ loading: { name, percent: null }, status: `Loading ${name}` });
+  try {
+    await askForModel(name, controller.signal);
+    if (loadAbort === controller) update({ status: `${name} is loaded` });
+  } catch (error) {
+    if (loadAbort === controller) update({ loadFailure: { name, failure: failureOf(error) }, status: `${name} is not loaded` });
+  }
+  if (loadAbort !== controller) return;
+  loadAbort = null;
+  update({ loading: null });
+  await loadModels();
+}
+
+export function forgetLoadFailure(): void {
+  update({ loadFailure: null });
+}
+
+export function openReplay(hash: string | null): void {
+  update({ replayHash: hash });
 }
 
 function failureOf(error: unknown): Failure {
@@ -143,17 +191,24 @@ export function stop(): void {
   abort?.abort();
 }
 
-/** What the model reads: turns before `end` whose answer has a text, and the question of `end`. */
-function messagesOf(turns: Turn[], end: number, system: string): Message[] {
+/** What the model reads: turns before `end` whose answer has a text, and the question of `end`. `shown`: the answer of each. */
+function messagesOf(turns: Turn[], end: number, system: string, shown: number[]): Message[] {
   const out: Message[] = system.trim() === "" ? [] : [{ role: "system", content: system }];
-  turns.slice(0, end).forEach((turn) => {
-    const text = turn.answers[turn.shown]?.text ?? "";
+  turns.slice(0, end).forEach((turn, at) => {
+    const text = turn.answers[shown[at] ?? turn.shown]?.text ?? "";
     if (text !== "") out.push({ role: "user", content: turn.question }, { role: "assistant", content: text });
   });
   return [...out, { role: "user", content: turns[end]?.question ?? "" }];
 }
 
-function newAnswer(settings: Settings, seed: number | null): Answer {
+/** The request that `answer` to the turn was asked with, without what says how it is sent. */
+export function fieldsOf(turns: Turn[], turn: number, answer: Answer): Record<string, unknown> {
+  const { settings, seed } = answer.recipe;
+  const messages = messagesOf(turns, turn, settings.system, answer.asked?.history ?? []);
+  return requestFields(messages, settings, seed, answer.asked?.logprobs ?? false);
+}
+
+export function newAnswer(settings: Settings, seed: number | null): Answer {
   const free = crypto.getRandomValues(new Uint32Array(1))[0] ?? 1;
   const model = state.model;
   return {
@@ -184,7 +239,19 @@ function addPiece(answer: Answer, piece: Piece): void {
   if (piece.tokens) (answer.tokens ??= []).push(...piece.tokens);
   if (piece.finish) answer.finish = piece.finish;
   if (piece.usage) answer.usage = piece.usage;
-  if (piece.recipe) Object.assign(answer.recipe, piece.recipe, { settings: answer.recipe.settings });
+  if (piece.fingerprint) answer.fingerprint = piece.fingerprint;
+  if (piece.recipe) takeRecipe(answer, piece.recipe);
+}
+
+function takeRecipe(answer: Answer, made: Record<string, unknown>): void {
+  const { recipe } = answer;
+  const text = (name: string) => (typeof made[name] === "string" ? (made[name] as string) : undefined);
+  recipe.made = made;
+  if (typeof made.seed === "number") recipe.seed = made.seed;
+  recipe.model_id = text("model_id") ?? recipe.model_id;
+  recipe.path = text("path") ?? recipe.path;
+  recipe.backend = text("backend") ?? recipe.backend;
+  recipe.request_hash = text("request_hash");
 }
 
 /** Puts `answer` in place of the object that runs, so that views see a new one. */
@@ -195,15 +262,18 @@ function replaceAnswer(chat: Chat, turn: number, at: number, answer: Answer): Ch
   return { ...chat, turns };
 }
 
-async function read(answer: Answer, body: string, signal: AbortSignal, shown: () => void): Promise<void> {
+/** Asks with `body` and fills `answer` in; never throws. */
+export async function read(answer: Answer, body: string, controller: AbortController, shown: () => void): Promise<void> {
+  const { signal } = controller;
   const began = performance.now();
   let next = 0;
   try {
     for await (const piece of streamChat(body, signal)) {
+      if (piece.loading || state.loading?.percent != null) update({ loading: piece.loading ?? null });
       addPiece(answer, piece);
       const now = performance.now();
       if (answer.firstMs === undefined && (piece.text || piece.reasoning || piece.tools)) answer.firstMs = now - began;
-      if (answer.text.length > kMostAnswerCharacters) abort?.abort();
+      if (answer.text.length > kMostAnswerCharacters) controller.abort();
       if (now >= next) {
         next = now + kShowEveryMs;
         shown();
@@ -212,6 +282,8 @@ async function read(answer: Answer, body: string, signal: AbortSignal, shown: ()
   } catch (error) {
     if (!signal.aborted) answer.error = failureOf(error);
   }
+  if (state.loading?.percent != null) update({ loading: null });
+  if (answer.tokens) answer.trace = answer.tokens.map((token) => [token.text, token.logprob]);
   answer.finish ??= signal.aborted ? "stopped" : "error";
   answer.totalMs = performance.now() - began;
 }
@@ -222,16 +294,17 @@ async function run(chat: Chat, turn: number, at: number, answer: Answer): Promis
   stop();
   const controller = new AbortController();
   abort = controller;
-  update({ chat, running: answer, status: "Answering" });
-  const messages = messagesOf(chat.turns, turn, answer.recipe.settings.system);
-  const body = requestBody(messages, answer.recipe.settings, answer.recipe.seed, state.showTokens);
+  update({ chat, running: answer, loadFailure: null, status: "Answering" });
+  const model = state.model?.id ?? "";
+  answer.asked = { model, history: chat.turns.slice(0, turn).map((one) => one.shown), logprobs: state.showTokens } satisfies Asked;
+  const body = requestBody(model, fieldsOf(chat.turns, turn, answer));
   const show = () => {
     const open = state.chat.id === chat.id;
     const copy = { ...answer, tools: answer.tools.map((call) => ({ ...call })), tokens: answer.tokens?.slice() };
     chat = replaceAnswer(open ? state.chat : chat, turn, at, copy);
     if (open) update({ chat });
   };
-  await read(answer, body, controller.signal, show);
+  await read(answer, body, controller, show);
   show();
   if (abort === controller) {
     abort = null;
@@ -239,6 +312,7 @@ async function run(chat: Chat, turn: number, at: number, answer: Answer): Promis
   }
   if (answer.error?.status === 401) update({ needsKey: true });
   if (!deleted.has(chat.id)) store(chat);
+  if (state.models.length > 1) void loadModels();
 }
 
 export function send(question: string): void {
@@ -277,5 +351,5 @@ export function again(repeat: boolean): void {
 
 export function start(): void {
   setTheme(state.theme);
-  void loadModel();
+  void loadModels();
 }

@@ -2,15 +2,17 @@
  * Conversations in localStorage, nowhere else: at most kMostChats and kMostCharacters, the oldest go first. The key to the server is in
  * sessionStorage and ends with the tab. Where the browser gives no storage the page works and forgets.
  */
-import type { Answer, Chat, Settings, Turn } from "./types";
+import type { Answer, Asked, Chat, Settings, Turn } from "./types";
 
 const kChats = "cyb-llm.chats.1";
 const kSettings = "cyb-llm.settings.1";
 const kTheme = "cyb-llm.theme";
 const kTokens = "cyb-llm.tokens";
+const kModel = "cyb-llm.model";
 const kKey = "cyb-llm.key";
 export const kMostChats = 50;
 export const kMostCharacters = 2_000_000;
+const kMostRecipeCharacters = 20_000;
 
 function read(storage: () => Storage, name: string): string | null {
   try {
@@ -62,6 +64,23 @@ function settingsOf(value: unknown): Settings {
   };
 }
 
+function traceOf(value: unknown): [string, number][] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  return value.map((one) => [text(list(one)[0]), number(list(one)[1]) ?? -9999]);
+}
+
+function madeOf(value: unknown): Record<string, unknown> | undefined {
+  const from = object(value);
+  return Object.keys(from).length > 0 && JSON.stringify(from).length <= kMostRecipeCharacters ? from : undefined;
+}
+
+function askedOf(value: unknown): Asked | undefined {
+  const from = object(value);
+  if (!Array.isArray(from.history)) return undefined;
+  const history = from.history.map((at) => Math.max(0, Math.trunc(number(at) ?? 0)));
+  return { model: text(from.model), history, logprobs: from.logprobs === true };
+}
+
 function answerOf(value: unknown): Answer {
   const from = object(value);
   const recipe = object(from.recipe);
@@ -80,8 +99,13 @@ function answerOf(value: unknown): Answer {
       model_id: given("model_id"),
       path: given("path"),
       backend: given("backend"),
+      request_hash: given("request_hash"),
+      made: madeOf(recipe.made),
       settings: settingsOf(recipe.settings),
     },
+    trace: traceOf(from.trace),
+    asked: askedOf(from.asked),
+    fingerprint: text(from.fingerprint) || undefined,
     finish: text(from.finish) || "stopped",
     usage: from.usage
       ? { prompt: number(usage.prompt) ?? 0, answer: number(usage.answer) ?? 0, reused: number(usage.reused) ?? 0 }
@@ -177,5 +201,7 @@ export function loadTheme(): Theme {
 export const saveTheme = (theme: Theme) => void write(local, kTheme, theme === "system" ? null : theme);
 export const loadTokensShown = () => read(local, kTokens) === "on";
 export const saveTokensShown = (on: boolean) => void write(local, kTokens, on ? "on" : null);
+export const loadModelName = () => read(local, kModel) ?? "";
+export const saveModelName = (name: string) => void write(local, kModel, name);
 export const loadKey = () => read(session, kKey) ?? "";
 export const saveKey = (key: string) => void write(session, kKey, key === "" ? null : key);

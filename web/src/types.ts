@@ -3,6 +3,7 @@
 export interface Likely {
   text: string; // "⟨e2 96⟩" where the bytes are no whole text
   logprob: number;
+  bytes?: number[]; // where `text` does not say them
 }
 
 export interface Token extends Likely {
@@ -29,7 +30,16 @@ export interface Recipe {
   model_id?: string;
   path?: string;
   backend?: string;
+  request_hash?: string; // "blake3:..."
+  made?: Record<string, unknown>; // `cyb_llm` as the server sent it, with numerics, samplers, digests
   settings: Settings;
+}
+
+/** How an answer was asked for: with its question and settings this is the request. */
+export interface Asked {
+  model: string; // its name then
+  history: number[]; // for each turn before: which of its answers was sent
+  logprobs: boolean; // asked for too
 }
 
 export interface Answer {
@@ -37,7 +47,10 @@ export interface Answer {
   reasoning: string;
   tools: ToolCall[];
   tokens?: Token[]; // not kept in storage: the seed gives them again
+  trace?: [string, number][]; // of them, token and log-probability: kept, to compare a replay with
   recipe: Recipe;
+  asked?: Asked;
+  fingerprint?: string; // of model and numerics
   finish?: string; // "stop", "length", ...; "stopped" by the reader
   usage?: { prompt: number; answer: number; reused: number };
   firstMs?: number;
@@ -70,10 +83,20 @@ export interface Settings {
   max_tokens: number | null;
 }
 
+export type ModelState = "unloaded" | "loading" | "loaded" | "unloading";
+
 export interface ModelInfo {
   id: string;
+  state: ModelState;
+  size_bytes?: number; // of its file
+  memory_bytes?: number; // what it takes when it is loaded
   model_id?: string;
   path?: string;
   backend?: string;
   context_tokens?: number;
+}
+
+export interface Loading {
+  name: string;
+  percent: number | null; // null: not known
 }

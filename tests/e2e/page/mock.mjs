@@ -1,5 +1,6 @@
 // A server that speaks what the page needs and says what a test wants: the last question chooses the answer. It gives out the page from
 // the folder that Vite built, with the same policy as src/server/routes/page.cpp.
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
@@ -69,15 +70,57 @@ function answerTo(question) {
   return "An answer of seven words, more or less.";
 }
 
+const kIds = { "smollm2-135m-instruct": "blake3:" + "ab".repeat(32), "larger-7b-instruct": "blake3:" + "cd".repeat(32), "far-too-large": "blake3:" + "ef".repeat(32) };
+export const numerics = "curated, cpu (AVX2), kv f16";
+
+/** Of what decides the answer, as the server has it: not of what is only shown. */
+function hashOf(body, log) {
+  const { stream, stream_options, logprobs, top_logprobs, model, ...deciding } = body;
+  return "blake3:" + createHash("sha256").update(JSON.stringify([deciding, kIds[model], log.numerics])).digest("hex");
+}
+
+function recipeOf(body, log) {
+  return {
+    seed: body.seed,
+    model_id: kIds[body.model],
+    path: "curated",
+    backend: "cpu",
+    request_hash: hashOf(body, log),
+    numerics: log.numerics,
+    kv: "f16",
+    context_tokens: 8192,
+    template: "blake3:" + "12".repeat(32),
+    sampler: [{ name: "temperature", temperature: body.temperature ?? 0 }, ...(body.top_k ? [{ name: "top_k", top_k: body.top_k }] : [])],
+  };
+}
+
+/** What the server says of its models: the first is loaded. */
+function modelsOf(log) {
+  return Object.entries(kIds)
+    .slice(0, log.models)
+    .map(([id, model_id], at) => {
+      const state = at === 0 ? "loaded" : (log.states[id] ?? "unloaded");
+      const known = state === "loaded" ? { path: "curated", backend: "cpu", context_tokens: 8192 } : { path: null, backend: null, context_tokens: 0 };
+      return { id, object: "model", state, model_id: state === "loaded" ? model_id : null, size_bytes: 94e6 * (1 + 40 * at), memory_bytes: 118e6 * (1 + 40 * at), ...known };
+    });
+}
+
 const error = (message, code, param = null) => JSON.stringify({ error: { message, type: "invalid_request_error", param, code } });
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 async function stream(response, body, log) {
   const question = body.messages.at(-1).content;
   const send = (choice, more = {}) =>
-    response.write(`data: ${JSON.stringify({ id: "chatcmpl-1", choices: choice ? [{ index: 0, finish_reason: null, ...choice }] : [], ...more })}\n\n`);
+    response.write(`data: ${JSON.stringify({ id: "chatcmpl-1", system_fingerprint: "fp_0123456789abcdef", choices: choice ? [{ index: 0, finish_reason: null, ...choice }] : [], ...more })}\n\n`);
   response.writeHead(200, { "Content-Type": "text/event-stream", "X-Request-Id": "req-stream" });
   response.on("close", () => (log.closed = !response.writableEnded));
+  if (modelsOf(log).find((one) => one.id === body.model)?.state === "unloaded") {
+    for (const percent of [12, 57, 100]) {
+      response.write(`: loading ${body.model} ${percent} %\n\n`);
+      await pause(log.loadMs / 3);
+    }
+    log.states[body.model] = "loaded";
+  }
   send({ delta: { role: "assistant", content: "" } });
   if (question.startsWith("reason")) {
     for (const part of ["First I **think** ", "about it."]) send({ delta: { reasoning_content: part } });
@@ -87,7 +130,7 @@ async function stream(response, body, log) {
     send({ delta: { tool_calls: [{ index: 0, function: { arguments: 'is", "days": 3}' } }] } });
     send({ delta: {}, finish_reason: "tool_calls" });
   }
-  const text = question.startsWith("tool") ? "" : question.startsWith("same") ? `seed ${body.seed}` : answerTo(question);
+  const text = question.startsWith("tool") ? "" : question.startsWith("same") ? `seed ${body.seed}` : answerTo(question) + (log.drift ? " And more." : "");
   const tokens = tokensOf(text);
   for (const token of tokens) {
     if (response.destroyed) return;
@@ -102,14 +145,18 @@ async function stream(response, body, log) {
       return response.end();
     }
   }
-  send({ delta: {}, finish_reason: "stop" }, { cyb_llm: { seed: body.seed, model_id: "blake3:" + "ab".repeat(32), path: "curated", backend: "cpu" } });
+  send({ delta: {}, finish_reason: "stop" }, { cyb_llm: recipeOf(body, log) });
   send(null, { usage: { prompt_tokens: 31, completion_tokens: tokens.length, prompt_tokens_details: { cached_tokens: 0 } } });
   response.end("data: [DONE]\n\n");
 }
 
-/** @returns {Promise<{url: string, log: {bodies: object[], closed: boolean}, close: () => void}>} */
-export function startMock(dist, { key = "" } = {}) {
-  const log = { bodies: [], closed: false };
+/**
+ * `models`: how many there are. In `log`: `loadMs`, how long a load takes; `loadError`, what it says; `drift`, answers are others than before;
+ * `numerics`, as the recipe names them.
+ * @returns {Promise<{url: string, log: object, close: () => void}>}
+ */
+export function startMock(dist, { key = "", models = 1 } = {}) {
+  const log = { bodies: [], closed: false, models, states: {}, loadMs: 600, loadError: null, drift: false, numerics };
   const server = createServer((request, response) => {
     const path = new URL(request.url, "http://x").pathname;
     const json = (status, text) => response.writeHead(status, { "Content-Type": "application/json", "X-Request-Id": "req-mock" }).end(text);
@@ -117,7 +164,23 @@ export function startMock(dist, { key = "" } = {}) {
       return json(401, error("A valid API key is needed: Authorization: Bearer KEY.", "invalid_api_key"));
     }
     if (path === "/v1/models") {
-      return json(200, JSON.stringify({ data: [{ id: "smollm2-135m-instruct", model_id: "blake3:" + "ab".repeat(32), path: "curated", backend: "cpu", context_tokens: 8192 }] }));
+      return json(200, JSON.stringify({ object: "list", data: modelsOf(log) }));
+    }
+    if (path === "/v1/models/load") {
+      let text = "";
+      request.on("data", (part) => (text += part));
+      request.on("end", async () => {
+        const { model } = JSON.parse(text);
+        if (log.loadError === "admin") return json(403, error("This needs a key of --admin-key-file.", "admin_key_required"));
+        log.states[model] = "loading";
+        await pause(log.loadMs);
+        log.states[model] = model === "far-too-large" ? "unloaded" : "loaded";
+        if (model === "far-too-large") {
+          return json(507, error("The model does not fit into the memory that models may take: it takes 9.6 GB, 8.0 GB are allowed.", "model_too_large", "model"));
+        }
+        json(200, JSON.stringify(modelsOf(log).find((one) => one.id === model)));
+      });
+      return;
     }
     if (path === "/v1/chat/completions") {
       let text = "";

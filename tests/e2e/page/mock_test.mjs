@@ -1,9 +1,10 @@
 // The page against the mock: what it shows, sends and keeps. usage: node --test mock_test.mjs, with DIST the folder that Vite built.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 
 import { accessible, answered, ask, lastAnswer, launch, open, screenshot } from "./browser.mjs";
-import { hostile, startMock } from "./mock.mjs";
+import { hostile, numerics, startMock } from "./mock.mjs";
 
 const dist = process.env.DIST;
 assert.ok(dist, "DIST is the folder of the built page");
@@ -37,13 +38,22 @@ test("the model line, a streamed answer, its recipe", async () => {
   assert.ok(!("logprobs" in sent()) && !("temperature" in sent()), "what is the model's own is not sent");
   await page.getByRole("button", { name: "Recipe" }).click();
   const recipe = await page.locator(".recipe").innerText();
-  for (const part of [String(sent().seed), "blake3:abab", "curated", "cpu"]) assert.ok(recipe.includes(part), `${part} in ${recipe}`);
+  for (const part of [String(sent().seed), "blake3:abab", "curated", "cpu (AVX2), kv f16", "temperature 0"]) assert.ok(recipe.includes(part), `${part} in ${recipe}`);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.getByRole("button", { name: "Copy recipe" }).click();
   await page.getByText("Copied").first().waitFor({ state: "attached" });
   const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
   assert.equal(copied.seed, sent().seed);
   assert.equal(copied.backend, "cpu");
+  assert.equal(copied.numerics, numerics);
+  const hash = page.getByRole("button", { name: "Request hash" });
+  assert.match(copied.request_hash, /^blake3:[0-9a-f]{64}$/);
+  assert.ok((await hash.innerText()).endsWith(copied.request_hash.slice(7, 17)));
+  await hash.click();
+  await page.getByText("Copied").first().waitFor({ state: "attached" });
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), copied.request_hash);
+  assert.match(await lastAnswer(page).innerText(), /smollm2-135m-instruct · 400 tokens/);
+  assert.equal(sent().model, "smollm2-135m-instruct");
   await closed();
 });
 
@@ -286,14 +296,14 @@ test("keys alone are enough", async () => {
   assert.equal(sent().messages[0].content, "say one\ntwo");
   const names = [];
   await page.evaluate(() => document.activeElement.blur());
-  for (let i = 0; i < 16; ++i) {
+  for (let i = 0; i < 18; ++i) {
     await page.keyboard.press("Tab");
     names.push(await page.evaluate(() => {
       const it = document.activeElement;
       return it.getAttribute("aria-label") ?? it.innerText.trim() ?? "";
     }));
   }
-  const order = ["New conversation", "say one", "Delete all", "Tokens", "Settings", "Conversation", "Edit the question", "Copy the answer", "Regenerate", "Recipe"];
+  const order = ["New conversation", "say one", "Replay by hash", "Delete all", "Tokens", "Settings", "Conversation", "Edit the question", "Copy the answer", "Regenerate", "Recipe", "Request hash"];
   const places = order.map((name) => names.findIndex((seen) => seen.startsWith(name)));
   assert.ok(places.every((at) => at >= 0), `${names.join(" | ")}`);
   assert.deepEqual(places, [...places].sort((a, b) => a - b), `${names.join(" | ")}`);
@@ -346,4 +356,223 @@ test("a phone of 360 pixels", async () => {
   assert.ok(box.x >= 0 && box.x + box.width <= 360 && (await fits()));
   await screenshot(page, "phone_tokens");
   await closed();
+});
+
+test("models are switched: progress of a load, which model answered, what a server says", async () => {
+  const many = await startMock(dist, { models: 3 });
+  const { page, closed } = await open(browser, many.url);
+  const choice = page.getByRole("combobox", { name: "Model" });
+  const facts = page.getByRole("list", { name: "The model" });
+  const bar = page.getByRole("progressbar");
+  await choice.waitFor();
+  assert.deepEqual(await choice.locator("option").allInnerTexts(), [
+    "smollm2-135m-instruct",
+    "larger-7b-instruct (not loaded, 4838 MB)",
+    "far-too-large (not loaded, 9558 MB)",
+  ]);
+  await ask(page, "say first");
+  await answered(page);
+
+  // Keys alone.
+  many.log.loadMs = 2500;
+  await choice.focus();
+  await page.keyboard.press("ArrowDown");
+  await bar.waitFor();
+  assert.equal(await bar.getAttribute("aria-label"), "Loading larger-7b-instruct");
+  assert.equal(await bar.getAttribute("value"), null, "how far it is nobody says");
+  await screenshot(page, "model_loading");
+  await accessible(page, "a load");
+  await facts.getByText("curated").waitFor();
+  assert.equal(await bar.count(), 0);
+  assert.equal(await choice.inputValue(), "larger-7b-instruct");
+  await ask(page, "say second");
+  await answered(page);
+  assert.equal(many.log.bodies.at(-1).model, "larger-7b-instruct");
+  const feet = await page.locator(".answer-foot .muted").allInnerTexts();
+  assert.match(feet[0], /^smollm2-135m-instruct/);
+  assert.match(feet[1], /^larger-7b-instruct/);
+  await page.reload();
+  await choice.waitFor();
+  assert.equal(await choice.inputValue(), "larger-7b-instruct", "kept");
+
+  many.log.loadMs = 300;
+  await choice.selectOption("far-too-large");
+  await page.getByRole("alert").waitFor();
+  assert.match(await page.getByRole("alert").innerText(), /far-too-large could not be loaded\. The model does not fit[\s\S]*code model_too_large\s*status 507/);
+  await screenshot(page, "model_too_large");
+  await accessible(page, "a load that failed");
+  await page.getByRole("button", { name: "Dismiss" }).click();
+  assert.equal(await page.getByRole("alert").count(), 0);
+
+  // A key that may not load: the question does, and the stream says how far it is.
+  many.log.states = {};
+  many.log.loadError = "admin";
+  many.log.loadMs = 6000;
+  await page.reload();
+  await choice.selectOption("smollm2-135m-instruct");
+  await choice.selectOption("larger-7b-instruct");
+  await page.getByRole("alert").waitFor();
+  assert.match(await page.getByRole("alert").innerText(), /Only an admin’s key may load models[\s\S]*larger-7b-instruct is loaded with your next question\.\s+code admin_key_required/);
+  await ask(page, "say third");
+  await lastAnswer(page).getByText("Loading larger-7b-instruct · 57 %").waitFor();
+  assert.equal(await bar.getAttribute("value"), "57");
+  await screenshot(page, "model_loading_answer");
+  await accessible(page, "a load within an answer");
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await answered(page);
+  assert.match(await lastAnswer(page).innerText(), /^third/);
+  assert.equal(await bar.count(), 0);
+  await closed();
+  many.close();
+});
+
+test("an answer is replayed by its hash", async () => {
+  const own = await startMock(dist);
+  const { page, closed } = await open(browser, own.url);
+  await page.getByRole("button", { name: "Tokens" }).click();
+  await ask(page, "say The sky is blue.");
+  await answered(page);
+  await page.getByRole("button", { name: "Tokens" }).click();
+  await ask(page, "say Without probabilities.");
+  await answered(page);
+  const asked = own.log.bodies.at(-1);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const copy = async (at) => {
+    await page.getByRole("button", { name: "Request hash" }).nth(at).click();
+    await page.getByText("Copied").first().waitFor({ state: "attached" });
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  const [first, second] = [await copy(0), await copy(1)];
+  assert.notEqual(first, second);
+
+  // Keys alone, after a reload: what is stored is enough.
+  await page.reload();
+  await page.getByRole("button", { name: "Replay by hash" }).focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Replay by request hash" });
+  const field = dialog.getByRole("textbox", { name: "Request hash" });
+  assert.ok(await field.evaluate((element) => element === document.activeElement), "the field has the focus");
+  const again = dialog.getByRole("button", { name: "Ask again" });
+  await page.keyboard.type("no hash");
+  await dialog.getByText("That is no request hash").waitFor();
+  await field.fill("0123456789");
+  await dialog.getByText("No conversation of this browser has an answer").waitFor();
+  assert.ok(await again.isDisabled());
+  await accessible(page, "a hash that is not known");
+  await field.fill(second);
+  assert.match(await dialog.innerText(), /Question\s+say Without probabilities\./);
+  await page.keyboard.press("Enter");
+  await dialog.getByText("The same answer.").waitFor();
+  const rows = () => dialog.locator(".compared tr").allInnerTexts();
+  const words = async () => (await rows()).map((row) => row.replace(/\s+/g, " "));
+  assert.deepEqual(await words(), [
+    `Request hash same ${second.slice(7, 17)}`,
+    "Text same 22 characters",
+    "Tokens same 2 tokens",
+    "Log-probabilities not compared the answer was made without them",
+    "End same stop",
+  ]);
+  assert.deepEqual(own.log.bodies.at(-1), asked, "the same request");
+  await field.fill(first.slice(7, 19));
+  await page.keyboard.press("Enter");
+  await dialog.getByText("The same answer.").waitFor();
+  assert.equal((await words())[3], "Log-probabilities same all 4, to the last bit");
+  assert.equal(own.log.bodies.at(-1).logprobs, true);
+  assert.equal(own.log.bodies.at(-1).messages.length, 1);
+  await screenshot(page, "replay_same");
+  await accessible(page, "the same answer");
+
+  own.log.drift = true;
+  own.log.numerics = numerics + ", exact";
+  await page.keyboard.press("Enter");
+  await dialog.getByText("Another answer.").waitFor();
+  const other = await words();
+  assert.match(other[0], /^Request hash different [0-9a-f]{10} and [0-9a-f]{10}$/);
+  assert.equal(other[1], "Text different other from character 17 on");
+  assert.equal(other[2], "Tokens different other from token 5 on");
+  assert.match(await dialog.innerText(), /numerics was "curated, cpu \(AVX2\), kv f16", is "curated, cpu \(AVX2\), kv f16, exact"/);
+  assert.equal(await dialog.getByRole("region", { name: "Stored" }).innerText(), "Stored\nThe sky is blue.");
+  assert.equal(await dialog.locator("mark").innerText(), " And more.");
+  assert.match(await dialog.getByRole("region", { name: "Tokens around the first difference" }).innerText(), /5\s+none\s+␣And/);
+  await screenshot(page, "replay_other");
+  await accessible(page, "another answer");
+  await page.keyboard.press("Escape");
+  assert.equal(await dialog.count(), 0);
+  assert.equal(await page.locator(".chats li").count(), 1, "nothing was added");
+  await closed();
+  own.close();
+});
+
+test("a replay of an earlier turn sends what was sent then; a download is what cyb-llm replay reads", async () => {
+  const { page, closed } = await open(browser, mock.url);
+  await page.getByRole("button", { name: "Tokens" }).click();
+  await ask(page, "same");
+  await answered(page);
+  await ask(page, "say with the first");
+  await answered(page);
+  const asked = sent();
+  await page.getByRole("button", { name: "Recipe" }).last().click();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
+  assert.match(file.suggestedFilename(), /^answer-[0-9a-f]{10}\.json$/);
+  const saved = JSON.parse(readFileSync(await file.path(), "utf8"));
+  const { stream, stream_options, ...fields } = asked;
+  assert.deepEqual(saved.request, fields);
+  assert.equal(saved.path, "/v1/chat/completions");
+  assert.equal(saved.response.object, "chat.completion");
+  assert.deepEqual(saved.response.choices[0].message, { role: "assistant", content: "with the first", refusal: null });
+  assert.deepEqual(saved.response.usage, { prompt_tokens: 31, completion_tokens: 3, total_tokens: 34 });
+  assert.equal(saved.response.choices[0].logprobs.content[1].token, " the");
+  assert.deepEqual(saved.response.choices[0].logprobs.content[1].bytes, [32, 116, 104, 101]);
+  assert.equal(saved.response.choices[0].logprobs.content[1].top_logprobs.length, 4);
+  assert.equal(saved.response.cyb_llm.request_hash, await page.locator(".recipe dd").first().innerText());
+  // What was shown then is sent, whatever is shown now.
+  await page.evaluate(() => {
+    const chats = JSON.parse(localStorage.getItem("cyb-llm.chats.1"));
+    const [turn] = chats[0].turns;
+    turn.answers.push({ ...turn.answers[0], text: "another" });
+    turn.shown = 1;
+    localStorage.setItem("cyb-llm.chats.1", JSON.stringify(chats));
+  });
+  await page.reload();
+  await page.getByRole("button", { name: "same", exact: true }).click();
+  await page.getByText("another").waitFor();
+  await page.getByRole("button", { name: "Recipe" }).last().click();
+  await page.getByRole("button", { name: "Replay", exact: true }).click();
+  const dialog = page.getByRole("dialog", { name: "Replay by request hash" });
+  await dialog.getByRole("button", { name: "Ask again" }).click();
+  await dialog.getByText("The same answer.").waitFor();
+  assert.deepEqual(sent(), asked);
+  await page.getByRole("button", { name: "Close the replay" }).click();
+  assert.equal(await dialog.count(), 0);
+  await closed();
+});
+
+test("models and replay on a phone, in the dark", async () => {
+  const many = await startMock(dist, { models: 2 });
+  const { page, closed } = await open(browser, many.url, { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2, colorScheme: "dark" });
+  const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= 360 && document.querySelector("main").scrollWidth <= 360);
+  many.log.loadMs = 2000;
+  await page.getByRole("combobox", { name: "Model" }).selectOption("larger-7b-instruct");
+  await page.getByRole("progressbar").waitFor();
+  assert.ok(await fits());
+  await screenshot(page, "phone_model_loading");
+  await page.getByRole("list", { name: "The model" }).getByText("curated").waitFor();
+  await page.getByRole("button", { name: "Tokens" }).tap();
+  await ask(page, "say Seven words are enough for this answer.");
+  await answered(page);
+  assert.ok(await fits());
+  await page.getByRole("button", { name: "Recipe" }).tap();
+  assert.ok(await fits());
+  await screenshot(page, "phone_recipe");
+  await accessible(page, "the recipe on the phone");
+  await page.getByRole("button", { name: "Replay", exact: true }).tap();
+  const dialog = page.getByRole("dialog", { name: "Replay by request hash" });
+  many.log.drift = true;
+  await dialog.getByRole("button", { name: "Ask again" }).tap();
+  await dialog.getByText("Another answer.").waitFor();
+  assert.ok(await dialog.evaluate((element) => element.scrollWidth <= element.clientWidth), "the dialog does not scroll sideways");
+  await screenshot(page, "phone_replay");
+  await accessible(page, "the replay on the phone");
+  await closed();
+  many.close();
 });

@@ -1,6 +1,6 @@
 // The page inside the program, with a real model. usage: PROGRAM=.../cyb-llm MODEL=model.gguf node --test real_test.mjs
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -72,7 +72,7 @@ test("a conversation; the same seed gives the same text; tokens with probabiliti
   const options = page.getByRole("option");
   assert.ok((await options.count()) > 10);
   await page.getByRole("button", { name: "Recipe" }).click();
-  assert.match(await page.locator(".recipe").innerText(), /seed\s+\d+\s+model\s+blake3:[0-9a-f]{64}/);
+  assert.match(await page.locator(".recipe").innerText(), /request hash\s+blake3:[0-9a-f]{64}\s+seed\s+\d+\s+model\s+blake3:[0-9a-f]{64}/);
   await page.getByRole("button", { name: "Same seed again" }).click();
   await answered(page);
   await page.getByText("same text as answer 1").waitFor();
@@ -84,12 +84,38 @@ test("a conversation; the same seed gives the same text; tokens with probabiliti
   assert.ok(sum > 1 && sum < 100.5, `${sum} %`);
   await screenshot(page, "real_tokens");
   await accessible(page, "tokens of the real model");
+  await page.mouse.move(2, 2);
+
+  // Replayed by its hash, and by the program from the file that the page writes.
+  await page.getByRole("button", { name: "Recipe" }).click();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
+  await page.getByRole("button", { name: "Replay", exact: true }).click();
+  const dialog = page.getByRole("dialog", { name: "Replay by request hash" });
+  await dialog.getByRole("button", { name: "Ask again" }).click();
+  await dialog.getByText("The same answer.").waitFor({ timeout: 60000 });
+  assert.match(await dialog.innerText(), /Log-probabilities\s+same\s+all \d+, to the last bit/);
+  await screenshot(page, "real_replay");
+  const replayed = spawnSync(PROGRAM, ["replay", await file.path(), MODEL], { encoding: "utf8" });
+  assert.equal(replayed.stdout, "the same answer, bit for bit\n", replayed.stderr);
+  assert.equal(replayed.status, 0);
+  await closed();
+});
+
+test("a second model is loaded, with its progress, and answers", async () => {
+  const { page, closed } = await open(browser, await serve(`second=${MODEL}`));
+  const choice = page.getByRole("combobox", { name: "Model" });
+  await choice.selectOption("second");
+  await page.getByRole("list", { name: "The model" }).getByText("curated").waitFor({ timeout: 60000 });
+  assert.match((await choice.locator("option").allInnerTexts())[1], /^second$/);
+  await ask(page, "Say hello.");
+  await answered(page);
+  assert.match(await page.locator(".answer-foot .muted").innerText(), /^second ·/);
   await closed();
 });
 
 test("stop ends the work of the server too", async () => {
   const { page, closed } = await open(browser, url);
-  const running = async () => /^cyb_llm_answers_running (\d+)/m.exec(await (await fetch(url + "/metrics")).text())?.[1];
+  const running = async () => /^cyb_llm_answers_running(?:\{[^}]*\})? (\d+)/m.exec(await (await fetch(url + "/metrics")).text())?.[1];
   await ask(page, "Count from one to one thousand.");
   await lastAnswer(page).locator(".markdown").waitFor();
   await page.keyboard.press("Escape");
