@@ -17,7 +17,7 @@ help:
 	@echo "make test         build and run the tests and gates"
 	@echo "make web          the program with the page that serve shows (installs nodejs and npm where there are none)"
 	@echo "make test-page    the page's types and its tests in Chromium, with a real model"
-	@echo "make test-slow    all real models, ONNX, sanitizers, forced regimes (PARTS=\"tests clients onnx tokenizers asan tsan regimes\")"
+	@echo "make test-slow    all real models, the page, ONNX, sanitizers, forced regimes (PARTS=\"tests clients page onnx tokenizers asan tsan regimes\")"
 	@echo "make bench        micro benchmarks and cyb-llm bench"
 	@echo "make bench-peers  cyb-llm in alternation with llama.cpp, the tokenizers package, and on ONNX models with ONNX Runtime and OpenVINO (ROUNDS=n: alternations)"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"

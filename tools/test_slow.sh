@@ -1,19 +1,19 @@
 #!/bin/sh
-# The slow suite: all tests with all real models, ONNX and tokenizers against other implementations, everything under ASan+UBSan, the
-# threaded tests under TSan, and the whole suite again under forced regimes (CYB_BACKEND, CYB_PATH, CYB_ISA, CYB_THREADS).
+# The slow suite: all tests with all real models, the page in Chromium, ONNX and tokenizers against other implementations, everything
+# under ASan+UBSan, the threaded tests under TSan, and the whole suite again under forced regimes (CYB_BACKEND, CYB_PATH, CYB_ISA, CYB_THREADS).
 # Ends with a list of what passed.
-# usage: tools/test_slow.sh [tests] [clients] [onnx] [tokenizers] [asan] [tsan] [regimes]      (default: all of them)
+# usage: tools/test_slow.sh [tests] [clients] [page] [onnx] [tokenizers] [asan] [tsan] [regimes]      (default: all of them)
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 jobs=${JOBS:-$(nproc)}
 passed=""
 failed=""
-parts=${*:-tests clients onnx tokenizers asan tsan regimes}
+parts=${*:-tests clients page onnx tokenizers asan tsan regimes}
 for part in $parts; do
   case $part in
-    tests | clients | onnx | tokenizers | asan | tsan | regimes) ;;
-    *) echo "test_slow: $part is none of: tests clients onnx tokenizers asan tsan regimes" >&2; exit 1 ;;
+    tests | clients | page | onnx | tokenizers | asan | tsan | regimes) ;;
+    *) echo "test_slow: $part is none of: tests clients page onnx tokenizers asan tsan regimes" >&2; exit 1 ;;
   esac
 done
 wanted() { case " $parts " in *" $1 "*) true ;; *) false ;; esac; }
@@ -54,6 +54,14 @@ if wanted clients; then
   else
     passed="$passed
   not run the openai package of npm (it needs Node 20)"
+  fi
+fi
+if wanted page; then
+  if command -v npm >/dev/null && command -v chromium >/dev/null; then
+    step "the page in Chromium" make --no-print-directory test-page JOBS="$jobs"
+  else
+    passed="$passed
+  not run the page in Chromium (no npm or no chromium: make test-page installs them)"
   fi
 fi
 if wanted onnx; then
