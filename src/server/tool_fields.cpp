@@ -210,8 +210,8 @@ CallForm call_form(const ChatTemplate& chat) {
   out.empty_text =
       none.empty() ? !empty.empty() : !empty.empty() && count(none, "None") > count(empty, "None");
   const std::string& prompt = out.empty_text ? empty : none;
-  out.objects = prompt.find("cyb_key") != std::string::npos &&
-                prompt.find("'cyb_key'") == std::string::npos;
+  out.objects =
+      prompt.find("cyb_key") != std::string::npos && prompt.find("'cyb_key'") == std::string::npos;
   return out;
 }
 

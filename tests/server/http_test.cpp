@@ -267,7 +267,8 @@ TEST(HttpFields, RulesBetweenFields) {
   refused({{"chat_template_kwargs", {{"messages", 1}}}}, "chat_template_kwargs");
   refused({{"tools", Json::array({Json::object()})}}, "tools[0].type");
   refused({{"response_format", {{"type", "xml"}}}}, "response_format");
-  refused({{"messages", Json::array({{{"role", "tool"}, {"content", "a"}}})}}, "messages[0].tool_call_id");
+  refused({{"messages", Json::array({{{"role", "tool"}, {"content", "a"}}})}},
+          "messages[0].tool_call_id");
   const Reply other = server.chat({{"model", "gpt"}});
   EXPECT_EQ(other.status, 404);
   EXPECT_EQ(other.code(), "model_not_found");
@@ -320,15 +321,14 @@ TEST(HttpRoutes, MetricsCount) {
   EXPECT_EQ(server.complete({{"x", 1}}).status, 400);
   const Reply reply = ask(server.port(), get_text("/metrics"));
   EXPECT_NE(reply.head.find("text/plain; version=0.0.4"), std::string::npos);
-  for (const char* line :
-       {"cyb_llm_requests_total{route=\"completions\",code=\"200\"} 1\n",
-        "cyb_llm_requests_total{route=\"completions\",code=\"400\"} 1\n",
-        "cyb_llm_answers_finished_total{model=\"test\"} 1\n",
-        "cyb_llm_answer_tokens_total{model=\"test\"} 2\n",
-        "cyb_llm_prompt_tokens_total{model=\"test\"} 3\n",
-        "cyb_llm_time_to_first_token_seconds_count{model=\"test\"} 1\n",
-        "cyb_llm_inter_token_seconds_count{model=\"test\"} 1\n",
-        "cyb_llm_model_info{model=\"test\"} 1\n"}) {
+  for (const char* line : {"cyb_llm_requests_total{route=\"completions\",code=\"200\"} 1\n",
+                           "cyb_llm_requests_total{route=\"completions\",code=\"400\"} 1\n",
+                           "cyb_llm_answers_finished_total{model=\"test\"} 1\n",
+                           "cyb_llm_answer_tokens_total{model=\"test\"} 2\n",
+                           "cyb_llm_prompt_tokens_total{model=\"test\"} 3\n",
+                           "cyb_llm_time_to_first_token_seconds_count{model=\"test\"} 1\n",
+                           "cyb_llm_inter_token_seconds_count{model=\"test\"} 1\n",
+                           "cyb_llm_model_info{model=\"test\"} 1\n"}) {
     EXPECT_NE(reply.body.find(std::string("\n") + line), std::string::npos) << line << reply.body;
   }
 }
