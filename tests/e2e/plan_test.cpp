@@ -20,14 +20,16 @@ const json& host(const json& plan) {
 TEST(Plan, SaysBytesByPool) {
   const Program program;
   const std::string model = golden("gguf_tiny/llama.gguf");
-  const ProcessResult text = program.run({"plan", model, "--batch", "2"});
+  const ProcessResult text =
+      program.run({"plan", model, "--batch", "2", "--path", "curated", "--backend", "cpu"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("curated path on "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find(": 2 sequences of "), std::string::npos) << text.out;
   for (const char* row : {"weights, packed ", "KV cache ", "run ", "total ", "it fits"}) {
     EXPECT_NE(text.out.find(row), std::string::npos) << row << "\n" << text.out;
   }
-  const json plan = Program::json(program.run({"plan", model, "--batch", "2", "--json"}));
+  const json plan = Program::json(program.run(
+      {"plan", model, "--batch", "2", "--path", "curated", "--backend", "cpu", "--json"}));
   ASSERT_TRUE(plan.is_object());
   EXPECT_EQ(plan.at("batch"), 2);
   EXPECT_EQ(plan.at("path"), "curated");

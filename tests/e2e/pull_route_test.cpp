@@ -36,6 +36,7 @@ def pull(source, key=ADMIN, at=None, **body): return ask("POST", "/v1/models/pul
 def code(reply): return reply[0], json.loads(reply[1])["error"]["code"]
 def names(): return [model["id"] for model in json.loads(ask("GET", "/v1/models")[1])["data"]]
 def log():
+    until(lambda: os.path.exists("hub/log"), "the hub writes its first line behind its first answer")
     with open("hub/log") as file: return [json.loads(line) for line in file]
 def until(condition, what):
     for i in range(1500):

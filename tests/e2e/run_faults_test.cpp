@@ -257,7 +257,8 @@ TEST_F(Talker, StdoutThatCannotBeWrittenIsToldBeforeTheWork) {
 
 TEST_F(Talker, PackedWeightsOnDiskAreSaidOnce) {
   const Program fresh;
-  const std::vector<std::string> line = {"run", model, "--raw", "a", "--max-tokens", "1"};
+  const std::vector<std::string> line = {"run", model,    "--raw",   "a",         "--max-tokens",
+                                         "1",   "--path", "curated", "--backend", "cpu"};
   EXPECT_NE(fresh.run(line).err.find("packed weights are kept in " + fresh.file("cache")),
             std::string::npos);
   EXPECT_EQ(fresh.run(line).err, "");
