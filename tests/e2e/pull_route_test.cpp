@@ -11,11 +11,12 @@ namespace {
 
 /// play.py PROGRAM FOLDER HUB_PORT, in FOLDER with m.model, keys and admins.
 constexpr const char* kPlay = R"(
-import http.client, json, os, signal, socket, subprocess, sys, threading, time
+import atexit, http.client, json, os, signal, socket, subprocess, sys, threading, time
 program, folder, hub = sys.argv[1:4]
 os.chdir(folder)
 NORMAL, ADMIN = "n" * 16, "a" * 16
 processes = []
+atexit.register(lambda: [process.kill() for process in processes])
 def start(*options):
     errors = open("errors%d" % len(processes), "wb")
     processes.append(subprocess.Popen([program, "serve", "m.model", "--port", "0", "--threads", "1", "--api-key-file", "keys",
