@@ -93,9 +93,11 @@ bool stdin_is_terminal() noexcept {
   return ::isatty(STDIN_FILENO) == 1;
 }
 
-bool is_open_to_others(const std::string& path) noexcept {
+void warn_if_open_to_others(Output& output, const std::string& path) {
   struct stat info{};
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0077) != 0;
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || (info.st_mode & 0077) == 0)
+    return;
+  output.warning(fmt::format("{}: others can read or write it: chmod 600", terminal_safe(path)));
 }
 
 Result<std::string> read_text(const std::string& path, int wake_fd) {

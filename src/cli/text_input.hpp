@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "cli/output.hpp"
 
 namespace cyb::cli {
 
@@ -18,8 +19,9 @@ struct TextWanted {
   std::string_view what, how;
 };
 
-/// A file whose mode lets others than its owner read or write it: no place for a secret.
-bool is_open_to_others(const std::string& path) noexcept;
+/// A warning where the file's mode lets others than its owner read or write it: no place for a
+/// secret.
+void warn_if_open_to_others(Output& output, const std::string& path);
 
 /// A file's or pipe's text, or that of standard input for "-", as it is. `wake_fd`: ends the wait
 /// for more with Cancelled when it becomes readable; -1: none. Errors: Io, Cancelled, Usage above

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <memory>
 
+#include "base/ascii.hpp"
 #include "base/transfer_limits.hpp"
 #include "net/net_error.hpp"
 
@@ -23,12 +24,6 @@ std::string part(const Handle& handle, CURLUPart what, unsigned flags = 0) {
   return out;
 }
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return text;
-}
-
 bool is_clean(std::string_view text) {
   for (const char c : text)
     if (static_cast<unsigned char>(c) <= ' ' || c == '\x7f') return false;
@@ -37,8 +32,8 @@ bool is_clean(std::string_view text) {
 
 Result<Url> read(const Handle& handle) {
   Url url;
-  url.scheme = lower(part(handle, CURLUPART_SCHEME));
-  url.host = lower(part(handle, CURLUPART_HOST));
+  url.scheme = ascii_lower(part(handle, CURLUPART_SCHEME));
+  url.host = ascii_lower(part(handle, CURLUPART_HOST));
   if (url.scheme != "http" && url.scheme != "https")
     return fail(invalid_input("the address is neither http nor https"));
   if (url.host.empty()) return fail(invalid_input("the address has no host"));

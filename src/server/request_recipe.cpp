@@ -119,28 +119,39 @@ std::string reading_text(const CompletionRequest& request) {
       split.in_reasoning ? "inside" : "outside", quoted(request.generate.options.shown));
 }
 
+/// What stands in the canonical text and in the recipe.
+struct Settings {
+  std::string form;  // digest of the template, or ""
+  std::string samplers;
+  std::uint64_t seed = 0;
+};
+
+Result<Settings> settings_of(const Engine& engine, const CompletionRequest& request) {
+  CYB_ASSIGN(const SamplingConfig sampling, request_sampling(engine, request.generate.options));
+  return Settings{template_digest(engine, request), sampler_json(sampling), sampling.seed};
+}
+
 std::string canonical_text(const Engine& engine, const CompletionRequest& request,
-                           const SamplingConfig& sampling) {
+                           const Settings& settings) {
   const GenerateOptions& options = request.generate.options;
   const std::string context = options.overflow == Overflow::kError
                                   ? std::string()
                                   : fmt::format(" {}", engine.ctx_tokens());
-  const std::string form = template_digest(engine, request);
   std::string out = "cyb-llm request 1\n";
   const auto line = [&](std::string_view name, std::string_view text) {
     out += fmt::format("{} {}\n", name, text);
   };
   line("model", engine.model_id());
   line("numerics", engine.numerics());
-  line("template", form.empty() ? "none" : form);
+  line("template", settings.form.empty() ? "none" : settings.form);
   line("prompt",
        fmt::format("{} {}", request.generate.prompt.size(), ids_digest(request.generate.prompt)));
-  line("seed", fmt::to_string(sampling.seed));
+  line("seed", fmt::to_string(settings.seed));
   line("answers", fmt::to_string(request.generate.n_answers));
   line("limit", limit_text(engine, request.generate));
   line("overflow", std::string(overflow_name(options.overflow)) + context);
   line("end", options.ignore_stop_ids ? "ignored" : "heeded");
-  line("sampler", sampler_json(sampling));
+  line("sampler", settings.samplers);
   line("stop", quoted(options.stop));
   line("constraint",
        request.constraint_key.empty() ? "none" : digest_text(blake3(request.constraint_key)));
@@ -151,19 +162,18 @@ std::string canonical_text(const Engine& engine, const CompletionRequest& reques
 }  // namespace
 
 Result<std::string> canonical_request(const Engine& engine, const CompletionRequest& request) {
-  CYB_ASSIGN(const SamplingConfig sampling, request_sampling(engine, request.generate.options));
-  return canonical_text(engine, request, sampling);
+  CYB_ASSIGN(const Settings settings, settings_of(engine, request));
+  return canonical_text(engine, request, settings);
 }
 
 std::string request_recipe(const Engine& engine, const CompletionRequest& request) {
-  const auto sampling = request_sampling(engine, request.generate.options);
-  if (!sampling) return {};
-  const std::string form = template_digest(engine, request);
+  const auto settings = settings_of(engine, request);
+  if (!settings) return {};
   return fmt::format(
       R"("request_hash":"{}","numerics":{},"kv":"{}","context_tokens":{},"template":{},"sampler":{})",
-      digest_text(blake3(canonical_text(engine, request, *sampling))),
+      digest_text(blake3(canonical_text(engine, request, *settings))),
       json_quote(engine.numerics()), dtype_name(engine.kv_dtype()), engine.ctx_tokens(),
-      form.empty() ? "null" : json_quote(form), sampler_json(*sampling));
+      settings->form.empty() ? "null" : json_quote(settings->form), settings->samplers);
 }
 
 }  // namespace cyb::server

@@ -13,6 +13,7 @@
 #include "api/pull/pull_source.hpp"
 #include "api/pull/registry.hpp"
 #include "api/pull/selection.hpp"
+#include "base/ascii.hpp"
 #include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "base/transfer_limits.hpp"
@@ -220,7 +221,7 @@ Result<void> check_is_file(const std::string& path, const std::string& address) 
   for (const std::byte b : bytes) {
     const char c = static_cast<char>(b);
     const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
-    if (!blank || !text.empty()) text += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    if (!blank || !text.empty()) text += ascii_lower(c);
   }
   if (text.starts_with("<!doctype html") || text.starts_with("<html"))
     return fail(net::net_error(net::kLies, address + ": the server gave an HTML page, not a file"));

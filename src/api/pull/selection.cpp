@@ -9,6 +9,8 @@
 #include <functional>
 #include <map>
 
+#include "base/ascii.hpp"
+
 #include "api/pull/pull_source.hpp"
 #include "import/quantize/quantize.hpp"
 #include "net/net_error.hpp"
@@ -35,13 +37,6 @@ constexpr std::array<std::string_view, 15> kCompanions = {"config.json",
                                                           "chat_template.jinja",
                                                           "chat_template.json",
                                                           "adapter_config.json"};
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return out;
-}
 
 /// "a-00002-of-00003.gguf" -> "a.gguf"; other names as they are.
 std::string whole_name(const std::string& path) {
@@ -163,7 +158,7 @@ Result<Selection> select_default(const std::vector<HubFile>& files) {
 
 Result<Selection> select_files(const std::vector<HubFile>& files, const std::string& wanted) {
   if (wanted.empty()) return select_default(files);
-  const std::string word = lower(wanted);
+  const std::string word = ascii_lower(wanted);
   const bool pattern = word.find_first_of("*?") != std::string::npos;
   const auto find_by = [&](auto test) {
     return group(files, [&](const HubFile& f) { return is_weights(f.path) && test(f.path); });
@@ -174,12 +169,12 @@ Result<Selection> select_files(const std::vector<HubFile>& files, const std::str
     found = find_by(
         [&](const std::string& path) { return whole_name(path) == whole_name(file->path); });
   if (found.empty() && pattern)
-    found = find_by([&](const std::string& path) { return matches_glob(word, lower(path)); });
+    found = find_by([&](const std::string& path) { return matches_glob(word, ascii_lower(path)); });
   if (found.empty() && !pattern)
-    found = find_by([&](const std::string& path) { return has_word(lower(path), word); });
+    found = find_by([&](const std::string& path) { return has_word(ascii_lower(path), word); });
   if (found.empty() && !pattern)
     found = find_by(
-        [&](const std::string& path) { return lower(path).find(word) != std::string::npos; });
+        [&](const std::string& path) { return ascii_lower(path).find(word) != std::string::npos; });
   if (found.size() == 1) return with_companions(files, found.begin()->second);
   if (found.size() > 1)
     return fail(choice(fmt::format("\"{}\" fits {} models", wanted, found.size()), found));

@@ -71,9 +71,7 @@ class PullCommand final : public Command {
       importing.clear();
       context.output.note(text);
     };
-    if (!token_file_.empty() && is_open_to_others(token_file_))
-      context.output.warning(
-          fmt::format("{}: others can read or write it: chmod 600", terminal_safe(token_file_)));
+    if (!token_file_.empty()) warn_if_open_to_others(context.output, token_file_);
     std::vector<std::string> warnings;
     options.source.on_imported = [&](const ImportReport& report) { warnings = report.warnings; };
     CYB_ASSIGN(const api::Pulled pulled, api::pull(source_, options));

@@ -75,10 +75,7 @@ class ServeCommand final : public Command {
       options.service.log = [this, &context](std::string_view line) { log(context.output, line); };
     }
     for (const auto* secret : {&told.key_file, &told.admin_key_file, &told.tls_key}) {
-      if (*secret && is_open_to_others(**secret)) {
-        context.output.warning(
-            fmt::format("{}: others can read or write it: chmod 600", terminal_safe(**secret)));
-      }
+      if (*secret) warn_if_open_to_others(context.output, **secret);
     }
     raise_file_limit();
     CYB_ASSIGN(std::unique_ptr<ModelShelf> shelf,
